@@ -1,0 +1,127 @@
+package buffer
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/spool-dev/spool/buffer/frame"
+	"github.com/spool-dev/spool/buffer/policy"
+	"github.com/spool-dev/spool/buffer/provider"
+)
+
+// Run is one call to a provider and its answer: everything about it but its chunks. It is a value;
+// a copy that was read from a Store is one moment's snapshot.
+type Run struct {
+	ID       ulid.ULID
+	Caller   string    // who owns it: a configured name, or a keyed hash of the credential
+	Key      string    // the operation's idempotency key; empty where the caller gave none
+	BodyHash string    // hex SHA-256 over method, path and body as sent
+	RetryOf  ulid.ULID // the failed run whose key this one took over; zero for none
+
+	Method    string
+	Path      string // as called on the provider, with the query, without credentials
+	Provider  string
+	Route     string
+	Dialect   provider.Dialect
+	Model     string // as the body names it; empty where it names none
+	Stream    bool   // the call asks for a stream
+	Kind      policy.Kind
+	Operation string // the agent's own id for all calls of one user action
+	Tags      map[string]string
+
+	OnDisconnect OnDisconnect
+	TTL          time.Duration // how long chunks are kept after the end
+
+	State   State
+	Outcome State // the ended state it reached; stays when State becomes Released
+	Reason  Reason
+	Notes   []string // proof_weak, usage_missing, policy
+
+	Status     int         // the provider's status; 0 until the run commits
+	Header     http.Header // the provider's end-to-end headers; nil until the run commits
+	Framing    frame.Kind  // how the answer was cut; empty until the run commits
+	ProviderID string      // the provider's own id of the answer (resp_…, chatcmpl-…, msg_…)
+	Head       int64       // the next position to be written
+	Bytes      int64       // the bytes of all chunks 0..Head-1
+	Partial    []byte      // a half-received event after the last chunk: stored, without a position
+	Usage      *provider.Usage
+
+	Created   time.Time
+	Committed time.Time // the first content; zero before
+	Ended     time.Time // zero while live
+	Released  time.Time // zero while kept
+
+	// Attempts is the ledger, oldest first. Only Store.Get fills it.
+	Attempts []Attempt
+}
+
+// Expires is when the chunks may be given up; zero while the run is live.
+func (r Run) Expires() time.Time {
+	if r.Ended.IsZero() {
+		return time.Time{}
+	}
+	return r.Ended.Add(r.TTL)
+}
+
+// OnDisconnect is the run's own policy for the moment when its last reader leaves. The zero value
+// keeps the drain going.
+type OnDisconnect struct {
+	Cancel bool
+	After  time.Duration // how long without a reader before the run is cancelled; 0 is at once
+}
+
+// Chunk is one upstream event, byte for byte. Data must not be modified: readers share it.
+type Chunk struct {
+	Pos  int64 // from 0, dense within its run
+	End  int64 // byte offset just after it within its run
+	Data []byte
+}
+
+// Page is one snapshot of a run and of some of its chunks: they cannot disagree. Chunks is dense
+// and starts at the position that was asked for; it is empty where nothing is there yet.
+type Page struct {
+	Run    Run
+	Chunks []Chunk
+}
+
+// Next is the position after the page's last chunk, given the position that the page was read from.
+func (p Page) Next(from int64) int64 { return from + int64(len(p.Chunks)) }
+
+// Closing holds what a commit says about the run besides its chunks. Zero fields leave what is
+// stored as it is, so that the first commit tells status and headers, the last one the reason.
+type Closing struct {
+	Status     int
+	Header     http.Header
+	Framing    frame.Kind
+	ProviderID string
+	Reason     Reason
+	Notes      []string
+	Partial    []byte
+	Usage      *provider.Usage
+}
+
+// Attempt is one row of the ledger: one physical send. It is committed before its request is sent
+// (with Ended zero and Billed unknown) and completed after.
+type Attempt struct {
+	N         int    // from 1
+	Route     string // which route it went to
+	Model     string
+	Sent      time.Time
+	Ended     time.Time // zero while open
+	Status    int       // 0 where no response line was read
+	RequestID string    // the provider's own request id
+	Class     policy.Class
+	SentState policy.Sent
+	Action    policy.Action
+	Why       string        // one clause for people: why this action
+	Hint      time.Duration // the provider's retry hint
+	Billed    policy.Billed
+
+	ReusedConn    bool
+	RequestBytes  int64 // bytes of the request body that were written
+	PreambleBytes int64
+	ContentBytes  int64
+	Usage         *provider.Usage // the last cumulative figures; nil where none came
+}
