@@ -33,6 +33,7 @@ type Run struct {
 
 	OnDisconnect OnDisconnect
 	TTL          time.Duration // how long chunks are kept after the end
+	Budget       Budget
 
 	State   State
 	Outcome State // the ended state it reached; stays when State becomes Released
@@ -53,6 +54,8 @@ type Run struct {
 	Ended     time.Time // zero while live
 	Released  time.Time // zero while kept
 
+	// Sends is how many ledger rows there are.
+	Sends int
 	// Attempts is the ledger, oldest first. Only Store.Get fills it.
 	Attempts []Attempt
 }
@@ -70,6 +73,15 @@ func (r Run) Expires() time.Time {
 type OnDisconnect struct {
 	Cancel bool
 	After  time.Duration // how long without a reader before the run is cancelled; 0 is at once
+}
+
+// Budget bounds the sends of one run: SDK retries, retries here and fallbacks together.
+type Budget struct {
+	Attempts int           // sends at most, those in Spent included
+	Elapsed  time.Duration // from Since
+	CostUSD  float64       // 0 is no limit
+	Spent    int           // sends that were made before this run, by the caller's SDK or by RetryOf
+	Since    time.Time     // when the first run of the chain was created
 }
 
 // Chunk is one upstream event, byte for byte. Data must not be modified: readers share it.
@@ -100,6 +112,8 @@ type Closing struct {
 	Notes      []string
 	Partial    []byte
 	Usage      *provider.Usage
+	// Attempt is a ledger row that is completed in the same commit.
+	Attempt *Attempt
 }
 
 // Attempt is one row of the ledger: one physical send. It is committed before its request is sent

@@ -25,9 +25,10 @@ const (
 )
 
 // transitions is the one table of what may follow what. The engine repeats it as a constraint.
-// Idle to Completed is an answer that ended properly without content, in one commit.
+// Idle to Completed or to Interrupted is a run that went through Streaming within one commit: an
+// empty answer that ended properly, or one whose content and end came together.
 var transitions = map[State][]State{
-	Idle:        {Idle, Streaming, Completed, Failed},
+	Idle:        {Idle, Streaming, Completed, Interrupted, Failed},
 	Streaming:   {Streaming, Completed, Interrupted, Cancelled},
 	Completed:   {Released},
 	Interrupted: {Released},
@@ -44,6 +45,9 @@ func (s State) Live() bool { return s == Idle || s == Streaming }
 
 // Ended reports whether the log is closed.
 func (s State) Ended() bool { return s != "" && !s.Live() }
+
+// Known reports whether s is one of the states.
+func (s State) Known() bool { _, ok := transitions[s]; return ok }
 
 // Stopped is the state of a live run that is closed from outside in state s: a run without content
 // has failed, since nothing was shown; a run with content keeps what was asked for.

@@ -23,6 +23,8 @@ var (
 	ErrReleased = errors.New("run is released")
 	// ErrLive: the run has not ended.
 	ErrLive = errors.New("run is live")
+	// ErrStorage: the log cannot be written now. Nothing of the request was kept.
+	ErrStorage = errors.New("log cannot be written")
 	// ErrClosed: the store is closed.
 	ErrClosed = errors.New("store is closed")
 )

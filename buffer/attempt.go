@@ -1,0 +1,90 @@
+package buffer
+
+import (
+	"context"
+	"io"
+
+	"github.com/spool-dev/spool/buffer/frame"
+	"github.com/spool-dev/spool/buffer/provider"
+)
+
+const (
+	// maxBatch bounds the bytes that are gathered for one commit of one run.
+	maxBatch = 256 << 10
+	// maxRefusal bounds the body of an answer that is not a success.
+	maxRefusal = 4 << 20
+)
+
+// arrival is one thing that came from the provider: the head, then chunks, then the end of the body
+// in err (io.EOF, or what broke). The last chunks and the end come together where they came so.
+type arrival struct {
+	head    *head
+	chunks  [][]byte
+	err     error
+	partial []byte
+}
+
+// head is what is known of an answer before its body.
+type head struct {
+	*provider.Answer
+	framing frame.Kind
+}
+
+// success reports whether the status is one under which content may come.
+func (h *head) success() bool { return h.Status >= 200 && h.Status < 300 }
+
+// receive sends one request and passes on what comes, in order, until the body ends or ctx does.
+// It reads one batch ahead of its consumer and no further: a log that cannot follow slows the
+// provider down by TCP. It closes out, and owns the body.
+func receive(ctx context.Context, c *provider.Client, call *Call, w *provider.Wire, maxChunk int, out chan<- arrival) {
+	defer close(out)
+	emit := func(a arrival) bool {
+		select {
+		case out <- a:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	answer, err := c.Open(ctx, call.Send, w)
+	if err != nil {
+		emit(arrival{err: err})
+		return
+	}
+	defer answer.Body.Close() // the drain has decided by then: nothing that Close says could change it
+	h := &head{Answer: answer, framing: frame.Detect(answer.Header.Get("Content-Type"), call.Run.Stream)}
+	limit := maxChunk
+	if !h.success() {
+		h.framing, limit = frame.Whole, maxRefusal
+	}
+	if !emit(arrival{head: h}) {
+		return
+	}
+	sc := frame.NewScanner(answer.Body, h.framing, limit)
+	for {
+		a := gather(sc)
+		if !emit(a) || a.err != nil {
+			return
+		}
+	}
+}
+
+// gather waits for one chunk and takes what else is there already.
+func gather(sc *frame.Scanner) arrival {
+	var a arrival
+	size := 0
+	for {
+		chunk, err := sc.Next()
+		if err != nil {
+			a.err, a.partial = err, sc.Partial()
+			return a
+		}
+		a.chunks = append(a.chunks, chunk)
+		if size += len(chunk); size >= maxBatch || !sc.Buffered() {
+			return a
+		}
+	}
+}
+
+// cleanEnd reports whether the body ended in a way that proves that all of it arrived.
+func (h *head) cleanEnd(err error) bool { return err == io.EOF && h.ProvesEnd }

@@ -1,0 +1,76 @@
+package buffer
+
+import (
+	"time"
+
+	"github.com/spool-dev/spool/buffer/provider"
+)
+
+// alarm names a clock that has run out.
+type alarm string
+
+const (
+	noAlarm           alarm = ""
+	alarmHeaders      alarm = "headers"
+	alarmFirstContent alarm = "first_content"
+	alarmByteIdle     alarm = "byte_idle"
+	alarmContentGap   alarm = "content_gap"
+	alarmGrace        alarm = "finish_grace"
+	alarmTotal        alarm = "total"
+)
+
+// clocks knows which of an attempt's clocks runs out next. It is the drain goroutine's own; bytes
+// and the request's writing are watched through the wire.
+type clocks struct {
+	set  provider.Clocks
+	wire *provider.Wire
+
+	begun   time.Time // the attempt
+	first   time.Time // the run's first attempt
+	head    time.Time // when the answer's head came; zero before
+	content time.Time // the last content; zero before the first
+	finish  time.Time // the finish, or an error in the stream; zero where content has come after it
+}
+
+// next is the clock that runs out first and when. A clock that is off is negative and never first.
+func (c *clocks) next() (alarm, time.Time) {
+	name, at := noAlarm, time.Time{}
+	consider := func(n alarm, from time.Time, d time.Duration) {
+		if d <= 0 || from.IsZero() {
+			return
+		}
+		if t := from.Add(d); at.IsZero() || t.Before(at) {
+			name, at = n, t
+		}
+	}
+	consider(alarmTotal, c.first, c.set.Total)
+	if !c.finish.IsZero() {
+		consider(alarmGrace, c.finish, c.set.FinishGrace)
+		return name, at
+	}
+	sent, written := c.wire.Sent()
+	if !written {
+		// Dial and TLS have bounds of their own; what is left is a peer that does not take the request.
+		consider(alarmHeaders, c.begun, 2*c.set.Connect+c.set.Headers)
+		return name, at
+	}
+	if c.head.IsZero() {
+		consider(alarmHeaders, sent, c.set.Headers)
+	}
+	if c.content.IsZero() {
+		consider(alarmFirstContent, sent, c.set.FirstContent)
+	} else {
+		consider(alarmContentGap, c.content, c.set.ContentGap)
+	}
+	if !c.head.IsZero() {
+		consider(alarmByteIdle, later(c.head, c.wire.LastByte()), c.set.ByteIdle)
+	}
+	return name, at
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,161 @@
+package buffer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/buffer/frame"
+	"github.com/spool-dev/spool/buffer/policy"
+	"github.com/spool-dev/spool/buffer/provider"
+)
+
+// conclude does what the policy says about an attempt that ended: close the run, or have another
+// attempt made after a wait.
+func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, again bool) {
+	e.row.Ended = time.Now()
+	if s, ok := errors.AsType[stopped](e.err); ok {
+		d.closeStopped(ctx, e, s)
+		return 0, false
+	}
+	v, next := d.decide(e)
+	e.row.Class, e.row.SentState, e.row.Hint = v.Class, v.Sent, v.Hint
+	e.row.Action, e.row.Why, e.row.Billed = next.Action, next.Why, next.Billed
+	d.zap.Info("attempt ended", zap.Int("n", e.row.N), zap.Int("status", e.row.Status), zap.String("class", string(v.Class)), zap.String("action", string(next.Action)))
+
+	c := e.closing()
+	switch next.Action {
+	case policy.Complete:
+		d.close(ctx, e.pending, Completed, c)
+	case policy.Interrupt:
+		c.Reason = e.cut()
+		d.close(ctx, e.pending, Interrupted, c)
+	case policy.Retry:
+		if err := d.log.Attempt(context.WithoutCancel(ctx), e.row); err != nil {
+			d.zap.Error("attempt not stored", zap.Error(err))
+			d.sealLater(context.WithoutCancel(ctx))
+			return 0, false
+		}
+		return max(next.Delay, policy.Backoff(e.row.N, rand.Float64)), true
+	default:
+		d.fail(ctx, e, v)
+	}
+	return 0, false
+}
+
+// closeStopped ends a run at somebody's word. Content that was received is kept; without content
+// nothing was shown, so the run has failed.
+func (d *drain) closeStopped(ctx context.Context, e *ending, s stopped) {
+	e.row.Class, e.row.SentState, e.row.Action = policy.None, policy.SentUnknown, policy.Fail
+	e.row.Why = "stopped: " + string(s.Reason)
+	if !e.delivered {
+		d.close(ctx, nil, Failed, Closing{Reason: s.Reason, Attempt: &e.row})
+		return
+	}
+	e.row.Action, e.row.Billed = policy.Interrupt, policy.BilledYes
+	c := e.closing()
+	c.Reason = s.Reason
+	d.close(ctx, e.pending, s.State, c)
+}
+
+// fail stores the provider's refusal as the run's answer: its status, headers and body.
+func (d *drain) fail(ctx context.Context, e *ending, v policy.Verdict) {
+	c := Closing{Reason: e.refusal(), Attempt: &e.row}
+	var body [][]byte
+	switch {
+	case e.head == nil:
+	case e.head.success(): // an error inside a 200: its own JSON under the status that it means
+		c.Status = policy.FailStatus(v)
+		if len(e.verdict.Failure) > 0 {
+			body = [][]byte{e.verdict.Failure}
+			c.Header = provider.EndToEnd(e.head.Header)
+			c.Header.Set("Content-Type", "application/json")
+			c.Framing = frame.Whole
+		}
+	case e.head.Status >= 300 && e.head.Status < 400: // no redirect is followed, by us or by the caller
+		c.Status = http.StatusBadGateway
+	default:
+		c.Status, c.Header, c.Framing = e.head.Status, provider.EndToEnd(e.head.Header), frame.Whole
+		if len(e.body) > 0 {
+			body = [][]byte{e.body}
+		}
+	}
+	d.close(ctx, body, Failed, c)
+}
+
+// closing is what the last commit of a run with content says.
+func (e *ending) closing() Closing {
+	c := e.opening
+	if e.head == nil {
+		return c
+	}
+	c.ProviderID = e.verdict.ProviderID
+	c.Notes = e.verdict.Notes
+	c.Usage = e.verdict.Usage
+	c.Partial = e.partial
+	c.Attempt = &e.row
+	return c
+}
+
+// cut is why an answer that had begun is not whole.
+func (e *ending) cut() Reason {
+	switch {
+	case len(e.verdict.Failure) > 0:
+		return ProviderError
+	case e.alarm == alarmTotal, errors.Is(e.err, frame.ErrTooLarge):
+		return Limit
+	case e.alarm != noAlarm:
+		return Stalled
+	case errors.Is(e.err, io.EOF) && !e.head.ProvesEnd, e.err == io.EOF:
+		return EOFWithoutEnd
+	}
+	return Reset
+}
+
+// refusal is why a run without content ended.
+func (e *ending) refusal() Reason {
+	switch e.alarm {
+	case alarmHeaders, alarmFirstContent:
+		return Silent
+	case alarmTotal:
+		return Limit
+	case alarmByteIdle:
+		return Stalled
+	}
+	switch {
+	case e.head == nil:
+		return Reset
+	case !e.head.success(), len(e.verdict.Failure) > 0:
+		return Refused
+	case errors.Is(e.err, frame.ErrTooLarge):
+		return Limit
+	case e.err == io.EOF:
+		return EOFWithoutEnd
+	}
+	return Reset
+}
+
+// evidence is what the policy is told of the attempt.
+func (e *ending) evidence() policy.Evidence {
+	ev := policy.Evidence{
+		Status:      e.row.Status,
+		Transport:   e.transport(),
+		RequestSent: e.row.RequestBytes > 0 || e.head != nil,
+		ToolStarted: e.verdict.ToolStarted,
+		Proven:      e.verdict.Proven,
+		Delivered:   e.delivered,
+	}
+	if e.head != nil {
+		ev.Header = e.head.Header
+		ev.Body = e.body
+		if e.head.success() {
+			ev.Body = e.verdict.FailureChunk
+		}
+	}
+	return ev
+}

@@ -1,0 +1,136 @@
+package buffer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/buffer/policy"
+)
+
+// The phases of an idle run, for people who wait.
+const (
+	phaseConnecting = "connecting"
+	phaseHeaders    = "waiting_for_headers"
+	phaseContent    = "waiting_for_content"
+	phaseRetrying   = "retrying"
+)
+
+// stopped is the cause with which a drain's context ends when somebody asks for its end.
+type stopped struct {
+	State  State
+	Reason Reason
+}
+
+func (s stopped) Error() string { return fmt.Sprintf("stopped: %s", s.Reason) }
+
+// drain takes one run from its creation to its end: it sends, receives, commits, decides. One
+// goroutine owns it; the fields above the line are for others.
+type drain struct {
+	started Run // as it was created
+	done    chan struct{}
+	phase   atomic.Value // string
+	stop    context.CancelCauseFunc
+
+	// ———
+
+	rs    *Runs
+	log   Log
+	call  Call
+	first time.Time // the first send
+	zap   *zap.Logger
+}
+
+func newDrain(rs *Runs, log Log, run Run, call Call, stop context.CancelCauseFunc) *drain {
+	d := &drain{
+		started: run, done: make(chan struct{}), stop: stop,
+		rs: rs, log: log, call: call,
+		zap: rs.log.With(zap.Stringer("run", run.ID), zap.String("provider", run.Provider)),
+	}
+	d.phase.Store(phaseConnecting)
+	return d
+}
+
+// run makes attempts until one of them decides the run's end.
+func (d *drain) run(ctx context.Context) {
+	for n := 1; ; n++ {
+		wait, again := d.attempt(ctx, n)
+		if !again {
+			return
+		}
+		d.phase.Store(phaseRetrying)
+		if err := sleep(ctx, wait); err != nil {
+			d.close(ctx, nil, Failed, Closing{Reason: reasonOf(err)})
+			return
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func reasonOf(err error) Reason {
+	if s, ok := errors.AsType[stopped](err); ok {
+		return s.Reason
+	}
+	return Shutdown
+}
+
+// close commits the last chunks together with the ended state. What cannot be committed now is
+// told as soon as the log can be written again.
+func (d *drain) close(ctx context.Context, chunks [][]byte, to State, c Closing) {
+	ctx = context.WithoutCancel(ctx)
+	err := d.log.Append(ctx, chunks, to, c)
+	switch {
+	case err == nil:
+		d.zap.Info("run ended", zap.String("state", string(to)), zap.String("reason", string(c.Reason)))
+	case errors.Is(err, ErrSealed):
+		d.zap.Info("run was sealed from outside")
+	default:
+		d.zap.Error("end of run not stored", zap.Error(err))
+		d.sealLater(ctx)
+	}
+}
+
+// sealRetry is the wait between two tries to tell a log that its run was cut by storage.
+const sealRetry = time.Second
+
+// sealLater closes the run with reason storage as soon as the log takes it, or leaves it to the
+// recovery of the next start when the store is closed before.
+func (d *drain) sealLater(ctx context.Context) {
+	for {
+		_, err := d.rs.store.Seal(ctx, d.started.ID, Interrupted, Storage)
+		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrNotFound) {
+			return
+		}
+		if sleep(d.rs.base, sealRetry) != nil {
+			return
+		}
+	}
+}
+
+// decide asks the policy what follows an attempt that ended so.
+func (d *drain) decide(e *ending) (policy.Verdict, policy.Decision) {
+	v := policy.Classify(e.evidence())
+	b := d.started.Budget
+	return v, policy.Decide(policy.Situation{
+		Verdict:      v,
+		Kind:         d.started.Kind,
+		AttemptsLeft: b.Attempts - b.Spent - e.row.N,
+		ElapsedLeft:  time.Until(b.Since.Add(b.Elapsed)),
+		CostLeft:     math.Inf(1),
+	})
+}

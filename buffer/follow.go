@@ -1,0 +1,280 @@
+package buffer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/buffer/frame"
+	"github.com/spool-dev/spool/buffer/policy"
+	"github.com/spool-dev/spool/buffer/provider"
+)
+
+const (
+	// What comes before the first content is held back within these bounds; beyond them it is
+	// stored and shown as it is.
+	maxHeldChunks = 64
+	maxHeldBytes  = 256 << 10
+	// settle is how long a chunk that looks like the last one waits for the end of the body, so
+	// that the two commit together. No other chunk ever waits.
+	settle = 25 * time.Millisecond
+)
+
+// ending is how one attempt ended and what had been seen by then.
+type ending struct {
+	row       Attempt
+	head      *head // nil where no answer came
+	body      []byte
+	verdict   provider.Verdict
+	delivered bool
+	alarm     alarm
+	err       error   // what broke: of the send, the body, or the framing; nil for a clean end
+	opening   Closing // what the first commit has to say; empty where it was made
+	pending   [][]byte
+	partial   []byte
+}
+
+// stream is one attempt's answer while it comes. The drain's goroutine owns it.
+type stream struct {
+	d      *drain
+	row    Attempt
+	clocks clocks
+	head   *head
+	reader *provider.Reader
+
+	pending   [][]byte // received, not committed
+	size      int      // bytes of pending
+	total     int64    // bytes of the answer so far
+	content   bool     // there was content, or the proof of an end without any
+	failed    bool     // the provider told its own error in the stream
+	committed bool     // something is in the log
+	settleAt  time.Time
+	settled   bool
+}
+
+// attempt makes one physical send, with its ledger row committed before, and follows the answer to
+// its end. It reports whether another attempt is to be made, and after what wait.
+func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again bool) {
+	s := &stream{d: d, row: Attempt{N: n, Route: d.call.Route.Name, Model: d.started.Model, Sent: time.Now(), Billed: policy.BilledUnknown}}
+	if err := d.log.Attempt(context.WithoutCancel(ctx), s.row); err != nil {
+		// Nothing was sent. A crash here leaves an open row of a request that never left.
+		if !errors.Is(err, ErrSealed) {
+			d.zap.Error("attempt not stored", zap.Error(err))
+			d.sealLater(context.WithoutCancel(ctx))
+		}
+		return 0, false
+	}
+	if d.first.IsZero() {
+		d.first = s.row.Sent
+	}
+	wire := provider.NewWire()
+	s.clocks = clocks{set: d.call.Route.Clocks.WithDefaults(d.started.Dialect, d.started.Model, d.started.Stream), wire: wire, begun: s.row.Sent, first: d.first}
+
+	sending, hangUp := context.WithCancel(ctx)
+	arrivals := make(chan arrival)
+	var receiver sync.WaitGroup
+	receiver.Go(func() { receive(sending, d.rs.client, &d.call, wire, d.rs.cfg.MaxChunk, arrivals) })
+	e, err := s.follow(ctx, arrivals)
+	hangUp()
+	receiver.Wait()
+	if err != nil { // the log refused: sealed from outside, or storage
+		if !errors.Is(err, ErrSealed) {
+			d.zap.Error("chunks not stored", zap.Error(err))
+			d.sealLater(context.WithoutCancel(ctx))
+		}
+		return 0, false
+	}
+	e.row.ReusedConn, e.row.RequestBytes = wire.Reused(), wire.Written()
+	return d.conclude(ctx, e)
+}
+
+// follow takes what arrives until the attempt has ended. Its error is the log's.
+func (s *stream) follow(ctx context.Context, arrivals <-chan arrival) (*ending, error) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		name, at := s.clocks.next()
+		if !s.settleAt.IsZero() && (at.IsZero() || s.settleAt.Before(at)) {
+			name, at = noAlarm, s.settleAt
+		}
+		var ring <-chan time.Time
+		if !at.IsZero() {
+			timer.Reset(time.Until(at))
+			ring = timer.C
+		}
+		select {
+		case a, ok := <-arrivals:
+			if !ok { // only when ctx has ended, which the next turn sees
+				arrivals = nil
+				continue
+			}
+			if e, err := s.take(ctx, a); e != nil || err != nil {
+				return e, err
+			}
+		case <-ring:
+			if e, err := s.ring(ctx, name); e != nil || err != nil {
+				return e, err
+			}
+		case <-ctx.Done():
+			return s.end(context.Cause(ctx), noAlarm), nil
+		}
+	}
+}
+
+// ring is called when the clock that was armed has run out. Bytes may have moved it meanwhile.
+func (s *stream) ring(ctx context.Context, name alarm) (*ending, error) {
+	if name == noAlarm {
+		s.settled, s.settleAt = true, time.Time{}
+		return nil, s.commit(ctx)
+	}
+	if now, at := s.clocks.next(); now != name || time.Now().Before(at) {
+		return nil, nil
+	}
+	return s.end(nil, name), nil
+}
+
+// take handles one arrival: it reads each chunk's meaning, commits what may be shown, and says when
+// the attempt is over.
+func (s *stream) take(ctx context.Context, a arrival) (*ending, error) {
+	if a.head != nil {
+		s.begin(a.head)
+		return nil, nil
+	}
+	if s.head == nil { // the send itself broke
+		return s.end(a.err, noAlarm), nil
+	}
+	for _, chunk := range a.chunks {
+		s.read(chunk)
+	}
+	switch {
+	case a.err != nil:
+		return s.ended(a), nil
+	case s.total > s.d.rs.cfg.MaxRun:
+		return s.end(frame.ErrTooLarge, noAlarm), nil
+	case !s.head.success():
+		return nil, nil
+	case s.failed && !s.content:
+		return s.end(nil, noAlarm), nil
+	case !s.content && len(s.pending) <= maxHeldChunks && s.size <= maxHeldBytes:
+		return nil, nil
+	case !s.clocks.finish.IsZero() && !s.settled:
+		if s.settleAt.IsZero() {
+			s.settleAt = time.Now().Add(settle)
+		}
+		return nil, nil
+	}
+	return nil, s.commit(ctx)
+}
+
+// ended is the end of the attempt with its body.
+func (s *stream) ended(a arrival) *ending {
+	e := s.end(a.err, noAlarm)
+	if !s.head.success() && len(e.body) == 0 {
+		e.body = a.partial // a refusal that was cut is told as far as it came
+		return e
+	}
+	e.partial = a.partial
+	return e
+}
+
+func (s *stream) begin(h *head) {
+	s.head = h
+	s.row.Status = h.Status
+	s.row.RequestID = provider.RequestID(h.Header)
+	s.clocks.head = time.Now()
+	s.reader = provider.NewReader(s.d.started.Dialect, h.framing, s.d.started.Stream)
+	s.d.phase.Store(phaseContent)
+}
+
+// read notes what one chunk means for the boundary, the clocks and the end.
+func (s *stream) read(chunk []byte) {
+	s.pending = append(s.pending, chunk)
+	s.size += len(chunk)
+	s.total += int64(len(chunk))
+	if !s.head.success() {
+		return
+	}
+	m := s.reader.Read(chunk)
+	if m.Content || m.Finish || m.Final {
+		if !s.content && !s.failed {
+			s.content = true
+			s.row.PreambleBytes = s.total - int64(len(chunk))
+		}
+	}
+	if m.Content {
+		s.clocks.content = time.Now()
+		if !m.Finish && !m.Final && !s.failed {
+			s.clocks.finish, s.settleAt, s.settled = time.Time{}, time.Time{}, false
+		}
+	}
+	if m.Failed {
+		s.failed = true
+	}
+	if (m.Finish || m.Final || m.Failed) && s.clocks.finish.IsZero() {
+		s.clocks.finish = time.Now()
+	}
+}
+
+// commit appends what is pending to the live log. The first commit tells what the provider's head
+// said; readers see nothing before it.
+func (s *stream) commit(ctx context.Context) error {
+	s.settleAt = time.Time{}
+	if len(s.pending) == 0 {
+		return nil
+	}
+	var c Closing
+	if !s.committed {
+		c = s.opening()
+	}
+	err := s.d.log.Append(context.WithoutCancel(ctx), s.pending, Streaming, c)
+	s.committed = true
+	s.pending, s.size = nil, 0
+	return err
+}
+
+// opening is what the answer's head and its first chunks say about the run.
+func (s *stream) opening() Closing {
+	return Closing{
+		Status:     s.head.Status,
+		Header:     provider.EndToEnd(s.head.Header),
+		Framing:    s.head.framing,
+		ProviderID: s.reader.Verdict(false).ProviderID,
+	}
+}
+
+// end sums the attempt up. err is io.EOF for a body that ended, else what broke or stopped it.
+func (s *stream) end(err error, a alarm) *ending {
+	e := &ending{row: s.row, head: s.head, alarm: a, err: err, pending: s.pending, delivered: s.content || s.committed}
+	if s.head == nil {
+		return e
+	}
+	if !s.head.success() {
+		e.body = join(s.pending)
+		return e
+	}
+	e.verdict = s.reader.Verdict(s.head.cleanEnd(err))
+	if !e.delivered && e.verdict.Proven { // an answer without any content is shown with its proof
+		e.delivered = true
+		e.row.PreambleBytes = s.total
+	}
+	if !e.delivered {
+		e.row.PreambleBytes = s.total
+	}
+	e.row.ContentBytes = s.total - e.row.PreambleBytes
+	e.row.Usage = e.verdict.Usage
+	if e.delivered && !s.committed {
+		e.opening = s.opening()
+	}
+	return e
+}
+
+func join(chunks [][]byte) []byte {
+	var b []byte
+	for _, c := range chunks {
+		b = append(b, c...)
+	}
+	return b
+}

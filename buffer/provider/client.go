@@ -1,0 +1,224 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// maxHeaderBytes bounds what a provider may send before its body.
+const maxHeaderBytes = 1 << 20
+
+// Client sends requests to providers. Its transport never sends one twice: requests carry no
+// GetBody and no header that makes net/http think that a POST may be repeated.
+type Client struct {
+	transport http.RoundTripper
+}
+
+// NewClient returns a client whose dials and TLS handshakes take at most connect each.
+func NewClient(connect time.Duration) *Client {
+	if connect <= 0 {
+		connect = defaultConnect
+	}
+	dialer := &net.Dialer{Timeout: connect, KeepAlive: 15 * time.Second}
+	return &Client{transport: &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    connect,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // the bytes are the provider's; gzip would be undone behind our back
+		MaxIdleConns:           1024,
+		MaxIdleConnsPerHost:    256,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+	}}
+}
+
+// NewClientOver returns a client that sends through rt, which must not repeat requests.
+func NewClientOver(rt http.RoundTripper) *Client { return &Client{transport: rt} }
+
+// Transport is the client's connection pool, for calls that pass through without becoming runs.
+func (c *Client) Transport() http.RoundTripper { return c.transport }
+
+// CloseIdle closes the pooled connections that no request uses.
+func (c *Client) CloseIdle() {
+	if t, ok := c.transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+}
+
+// Send is one request as the caller made it, less what steers the buffer.
+type Send struct {
+	Method string
+	URL    *url.URL
+	Header http.Header
+	Body   []byte
+}
+
+// Wire watches one request on its way. The fields are safe to read while the request runs.
+type Wire struct {
+	reused  atomic.Bool
+	written atomic.Int64
+	sent    atomic.Int64 // unix nanoseconds at which the request was written whole; 0 before
+	last    atomic.Int64 // unix nanoseconds of the last byte that came or of the connection
+	now     func() time.Time
+}
+
+// NewWire returns a Wire that has seen nothing yet.
+func NewWire() *Wire { return &Wire{now: time.Now} }
+
+// Reused reports whether the connection had carried a request before.
+func (w *Wire) Reused() bool { return w.reused.Load() }
+
+// Written is how many bytes of the request's body left.
+func (w *Wire) Written() int64 { return w.written.Load() }
+
+// Sent is when the request had been written whole, and whether it has.
+func (w *Wire) Sent() (time.Time, bool) {
+	n := w.sent.Load()
+	return time.Unix(0, n), n != 0
+}
+
+// LastByte is when the last byte of the answer came; zero before the first.
+func (w *Wire) LastByte() time.Time {
+	if n := w.last.Load(); n != 0 {
+		return time.Unix(0, n)
+	}
+	return time.Time{}
+}
+
+// Answer is a provider's response whose body has not been read. Close must be called.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   io.ReadCloser
+	// ProvesEnd reports whether a clean EOF of Body proves that all of it arrived: a length, a
+	// chunked terminator, END_STREAM. A body that is delimited by the close of its connection proves
+	// nothing.
+	ProvesEnd bool
+}
+
+// Open sends one request and returns the answer's head. The request and its body live until ctx
+// ends. It follows no redirect.
+func (c *Client) Open(ctx context.Context, s Send, w *Wire) (*Answer, error) {
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) { w.reused.Store(i.Reused) },
+		WroteRequest: func(i httptrace.WroteRequestInfo) {
+			if i.Err == nil {
+				w.sent.Store(w.now().UnixNano())
+			}
+		},
+	})
+	req, err := http.NewRequestWithContext(ctx, s.Method, s.URL.String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = s.Header
+	if len(s.Body) > 0 {
+		req.Body = &counted{r: bytes.NewReader(s.Body), n: &w.written}
+		req.ContentLength = int64(len(s.Body))
+	}
+	req.GetBody = nil
+	resp, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	delimitedByClose := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0 && resp.ProtoMajor < 2
+	return &Answer{
+		Status:    resp.StatusCode,
+		Header:    resp.Header,
+		Body:      &stamped{ReadCloser: resp.Body, w: w},
+		ProvesEnd: !delimitedByClose,
+	}, nil
+}
+
+// counted counts the bytes that are read from a request's body. It is not a type that net/http
+// knows, so the body cannot be rewound and sent again.
+type counted struct {
+	r *bytes.Reader
+	n *atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+func (*counted) Close() error { return nil }
+
+// stamped notes when bytes come.
+type stamped struct {
+	io.ReadCloser
+	w *Wire
+}
+
+func (s *stamped) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if n > 0 {
+		s.w.last.Store(s.w.now().UnixNano())
+	}
+	return n, err
+}
+
+// hopByHop are the headers of RFC 9110, section 7.6.1, and their relatives: they speak of one
+// connection and never cross the buffer.
+var hopByHop = []string{
+	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// Forward returns what of a caller's request headers goes to the provider: all but hop-by-hop
+// headers, the ones that steer the buffer, and those that net/http sets itself.
+func Forward(in http.Header) http.Header {
+	out := in.Clone()
+	dropHopByHop(out)
+	for name := range out {
+		if strings.HasPrefix(name, "X-Buffer-") || strings.HasPrefix(name, "X-Forwarded-") {
+			delete(out, name)
+		}
+	}
+	for _, name := range []string{"Idempotency-Key", "Host", "Content-Length", "Forwarded", "X-Provider-Key", "Expect", "Origin", "Cookie", "Last-Event-Id"} {
+		out.Del(name)
+	}
+	out.Set("Accept-Encoding", "identity")
+	if _, ok := out["User-Agent"]; !ok {
+		out["User-Agent"] = nil // net/http would add its own
+	}
+	return out
+}
+
+// EndToEnd returns what of a provider's response headers is stored and given to callers.
+func EndToEnd(in http.Header) http.Header {
+	out := in.Clone()
+	dropHopByHop(out)
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Set-Cookie", "Alt-Svc"} {
+		out.Del(name)
+	}
+	for name := range out {
+		if strings.HasPrefix(name, "X-Buffer-") || strings.HasPrefix(name, "Access-Control-") {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+func dropHopByHop(h http.Header) {
+	for _, v := range h["Connection"] {
+		for name := range strings.SplitSeq(v, ",") {
+			h.Del(strings.TrimSpace(name))
+		}
+	}
+	for _, name := range hopByHop {
+		h.Del(name)
+	}
+}

@@ -1,0 +1,250 @@
+package buffer
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/buffer/provider"
+)
+
+// What Start refuses with, besides the store's errors.
+var (
+	// ErrDraining: the process is going down and takes no new runs.
+	ErrDraining = errors.New("draining")
+	// ErrIDTaken: the run id that the caller chose belongs to another caller.
+	ErrIDTaken = errors.New("run id is taken")
+	// ErrKeyReused: the key names a run with another body.
+	ErrKeyReused = errors.New("key was used for another request")
+)
+
+// Config holds what Runs needs to be told. Zero values are the documented defaults.
+type Config struct {
+	MaxChunk int           // bytes of one chunk; default 64 MiB
+	MaxRun   int64         // bytes of one run; default 1 GiB
+	Sweep    time.Duration // between two sweeps; default 10 s
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxChunk <= 0 {
+		c.MaxChunk = 64 << 20
+	}
+	if c.MaxRun <= 0 {
+		c.MaxRun = 1 << 30
+	}
+	if c.Sweep <= 0 {
+		c.Sweep = 10 * time.Second
+	}
+	return c
+}
+
+// Call is a request that becomes a run: who asks for what (Run, whose ID may be zero), the route it
+// takes, and the request as it is sent.
+type Call struct {
+	Run   Run
+	Route provider.Route
+	Send  provider.Send
+}
+
+// Runs starts runs and keeps their drains going. The drains run under its own context: a request
+// that ends never ends a run. It is safe for concurrent use.
+type Runs struct {
+	store  Store
+	client *provider.Client
+	cfg    Config
+	log    *zap.Logger
+
+	base   context.Context // ends when Close is called
+	cancel context.CancelCauseFunc
+	drains sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows; never held over I/O
+	draining bool
+	live     map[ulid.ULID]*drain
+	readers  map[ulid.ULID]*readers
+}
+
+// NewRuns returns a Runs over store that sends through client. Close must be called.
+func NewRuns(store Store, client *provider.Client, cfg Config, log *zap.Logger) *Runs {
+	base, cancel := context.WithCancelCause(context.Background())
+	return &Runs{
+		store: store, client: client, cfg: cfg.withDefaults(), log: log,
+		base: base, cancel: cancel,
+		live:    map[ulid.ULID]*drain{},
+		readers: map[ulid.ULID]*readers{},
+	}
+}
+
+// Start makes a call durable and starts its drain, or finds the run that the call names already:
+// then existed is true and nothing is sent. A failed run whose failure may pass is succeeded by a
+// new one under the same key. Its errors are ErrIDTaken, ErrKeyReused, ErrReleased (with the run),
+// ErrDraining, and the store's.
+func (rs *Runs) Start(ctx context.Context, call Call) (run Run, existed bool, err error) {
+	if call.Run.Key == "" && call.Run.ID != (ulid.ULID{}) {
+		call.Run.Key = call.Run.ID.String() // an id that the caller chose is its key
+	}
+	if rs.isDraining() {
+		return rs.attachOnly(ctx, call)
+	}
+	for {
+		if call.Run.ID == (ulid.ULID{}) {
+			if call.Run.ID, err = ulid.New(ulid.Timestamp(time.Now()), rand.Reader); err != nil {
+				return Run{}, false, err
+			}
+		}
+		log, run, err := rs.store.Create(ctx, call.Run)
+		if err == nil {
+			rs.startDrain(log, run, call)
+			return run, false, nil
+		}
+		if !errors.Is(err, ErrExists) {
+			return run, false, fmt.Errorf("create run: %w", err)
+		}
+		if run, err = rs.current(ctx, run, call.Run); err != nil {
+			return run, true, err
+		}
+		if !run.MayBeRetried() {
+			return run, true, nil
+		}
+		succeed(&call.Run, run)
+	}
+}
+
+// current checks that the run that holds the call's id or key is the call's own, and follows the
+// key to the run that holds it now.
+func (rs *Runs) current(ctx context.Context, held, want Run) (Run, error) {
+	if held.Caller != want.Caller {
+		return Run{}, ErrIDTaken
+	}
+	if held.BodyHash != want.BodyHash {
+		return held, ErrKeyReused
+	}
+	if want.Key != "" && held.Key == want.Key {
+		for r, err := range rs.store.List(ctx, Filter{Caller: want.Caller, Key: want.Key, Limit: 1}) {
+			if err != nil {
+				return held, err
+			}
+			held = r
+		}
+	}
+	if held.State == Released {
+		return held, ErrReleased
+	}
+	return rs.store.Get(ctx, held.ID)
+}
+
+// attachOnly is Start while draining: what exists is served, nothing new begins.
+func (rs *Runs) attachOnly(ctx context.Context, call Call) (Run, bool, error) {
+	f := Filter{Caller: call.Run.Caller, Key: call.Run.Key, Limit: 1}
+	if f.Key == "" {
+		return Run{}, false, ErrDraining
+	}
+	for held, err := range rs.store.List(ctx, f) {
+		if err != nil {
+			return Run{}, false, err
+		}
+		run, err := rs.current(ctx, held, call.Run)
+		return run, true, err
+	}
+	return Run{}, false, ErrDraining
+}
+
+// succeed makes next the successor of the failed run: a new id, the same key, the old budget.
+func succeed(next *Run, failed Run) {
+	next.ID = ulid.ULID{}
+	next.RetryOf = failed.ID
+	next.Budget.Spent += failed.Budget.Spent + len(failed.Attempts)
+	next.Budget.Since = failed.Budget.Since
+}
+
+func (rs *Runs) startDrain(log Log, run Run, call Call) {
+	ctx, cancel := context.WithCancelCause(rs.base)
+	d := newDrain(rs, log, run, call, cancel)
+	rs.mu.Lock()
+	rs.live[run.ID] = d
+	rs.mu.Unlock()
+	rs.drains.Go(func() {
+		defer close(d.done)
+		d.run(ctx)
+		cancel(nil)
+		rs.mu.Lock()
+		delete(rs.live, run.ID)
+		rs.mu.Unlock()
+	})
+}
+
+// Cancel stops a live run and returns it as it ended; an ended run is returned as it is. What is
+// stored stays readable.
+func (rs *Runs) Cancel(ctx context.Context, id ulid.ULID) (Run, error) {
+	if err := rs.stop(ctx, id, CancelAsked); err != nil {
+		return Run{}, err
+	}
+	if _, err := rs.store.Seal(ctx, id, Cancelled, CancelAsked); err != nil { // a run of another process
+		return Run{}, err
+	}
+	return rs.store.Get(ctx, id)
+}
+
+// stop tells the drain to end, if it is ours, and waits for it.
+func (rs *Runs) stop(ctx context.Context, id ulid.ULID, reason Reason) error {
+	rs.mu.Lock()
+	d := rs.live[id]
+	rs.mu.Unlock()
+	if d == nil {
+		return nil
+	}
+	d.stop(stopped{Cancelled, reason})
+	select {
+	case <-d.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Phase says, for people, what an idle run of this process is doing; empty for any other.
+func (rs *Runs) Phase(id ulid.ULID) string {
+	rs.mu.Lock()
+	d := rs.live[id]
+	rs.mu.Unlock()
+	if d == nil {
+		return ""
+	}
+	return d.phase.Load().(string)
+}
+
+// Live is how many drains are under way in this process.
+func (rs *Runs) Live() int {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return len(rs.live)
+}
+
+func (rs *Runs) isDraining() bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.draining
+}
+
+// Drain takes no new runs from now on and waits for the live ones until ctx ends; then it stops
+// them with reason shutdown and waits until that is stored.
+func (rs *Runs) Drain(ctx context.Context) {
+	rs.mu.Lock()
+	rs.draining = true
+	rs.mu.Unlock()
+	done := make(chan struct{})
+	go func() { rs.drains.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		rs.cancel(stopped{Interrupted, Shutdown})
+		<-done
+	}
+	rs.cancel(nil)
+}
