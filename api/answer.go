@@ -1,0 +1,244 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/spool-dev/spool/api/wire"
+	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/buffer/provider"
+	"github.com/spool-dev/spool/resume"
+)
+
+var zeroID ulid.ULID
+
+// answer is one tail of one run on its way to one client. A provider route and /resume differ in
+// what they add: native answers carry the provider's status, heartbeats, and an error event where
+// the run was cut; /resume carries the bytes alone.
+type answer struct {
+	server    *Server
+	w         http.ResponseWriter
+	r         *http.Request
+	run       buffer.Run
+	native    bool // a provider route
+	replayed  bool // the run existed before this call
+	partial   bool // the broken tail is wanted too
+	heartbeat time.Duration
+
+	tail *resume.Tail
+	skip int64 // bytes of the next chunk that the client has
+	sent bool  // the status line has gone out
+	held bool  // … before the run had committed
+}
+
+// errEarly ends a wait whose time is over.
+var errEarly = errors.New("nothing yet")
+
+// serve places the tail and delivers it to its end. It returns when the answer has ended cleanly,
+// and panics with http.ErrAbortHandler when it must not look whole.
+func (a *answer) serve(start resume.Start) {
+	ctx := a.r.Context()
+	defer a.server.Runs.Attach(a.run.ID)()
+	t, err := resume.Open(ctx, a.server.Store, a.run.ID, start)
+	if err != nil {
+		a.refuse(err)
+		return
+	}
+	a.tail, a.skip = t, t.Skip
+	switch {
+	case start.Wait > 0:
+		a.poll(ctx, start.Wait)
+	case !start.Follow:
+		a.stored(ctx)
+	default:
+		a.follow(ctx)
+	}
+}
+
+func (a *answer) refuse(err error) {
+	if a.r.Context().Err() != nil {
+		return // the client has left
+	}
+	f := *asFault(err)
+	f.run = a.run.ID.String()
+	if a.native {
+		writeProviderError(a.w, a.run.Dialect, &f)
+		return
+	}
+	writeProblem(a.w, &f)
+}
+
+// follow delivers what is there and what comes, until the end.
+func (a *answer) follow(ctx context.Context) {
+	wait := a.server.Limits.Hold
+	for {
+		page, err := a.next(ctx, wait)
+		switch {
+		case errors.Is(err, errEarly):
+			if !a.quiet(page) {
+				return
+			}
+		case err == nil, err == io.EOF:
+			if !a.deliver(page) {
+				return
+			}
+			if err == io.EOF {
+				a.end(page.Run)
+				return
+			}
+		default:
+			a.broken(err)
+			return
+		}
+		wait = a.pause(page.Run)
+	}
+}
+
+// next is the tail's next page, or errEarly after wait; 0 waits without end.
+func (a *answer) next(ctx context.Context, wait time.Duration) (buffer.Page, error) {
+	if wait <= 0 {
+		return a.tail.Next(ctx)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errEarly)
+	defer cancel()
+	return a.tail.Next(ctx)
+}
+
+// pause is how long a quiet connection stays without a sign of life; 0 for ever.
+func (a *answer) pause(run buffer.Run) time.Duration {
+	if !a.sent { // the hold is over and the call asked for no stream: nothing goes out before the answer
+		return 0
+	}
+	if a.beat(run) == nil {
+		return 0
+	}
+	return a.heartbeat
+}
+
+// beat is the heartbeat that this answer may carry; nil for none.
+func (a *answer) beat(run buffer.Run) []byte {
+	if !a.native || a.heartbeat == 0 || a.skip > 0 {
+		return nil
+	}
+	return provider.Heartbeat(run.Dialect, streamFraming(run))
+}
+
+// quiet is called when nothing has come for a while: it decides the status line where the call is
+// held back, and else shows that the connection lives.
+func (a *answer) quiet(page buffer.Page) bool {
+	if !a.sent {
+		if !page.Run.Stream {
+			return true
+		}
+		a.held = page.Run.Status == 0
+		a.begin(page.Run)
+	}
+	beat := a.beat(page.Run)
+	return beat == nil || a.write(beat) && a.flush()
+}
+
+// deliver writes one page and flushes it once.
+func (a *answer) deliver(page buffer.Page) bool {
+	if !a.sent {
+		a.begin(page.Run)
+	}
+	if a.held && page.Run.State == buffer.Failed {
+		return true // the refusal's body is no part of a stream that has begun; end tells of it
+	}
+	for _, c := range page.Chunks {
+		data := c.Data[min(a.skip, int64(len(c.Data))):]
+		a.skip = 0
+		if !a.write(data) {
+			return false
+		}
+	}
+	return a.flush()
+}
+
+// begin sends the status line and the headers.
+func (a *answer) begin(run buffer.Run) {
+	h := a.w.Header()
+	for name, values := range run.Header {
+		h[name] = values
+	}
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", contentType(run))
+	}
+	a.describe(h, run)
+	a.w.WriteHeader(a.status(run))
+	a.sent = true
+}
+
+// contentType is for a run whose provider has named none.
+func contentType(run buffer.Run) string {
+	if run.State == buffer.Failed || !run.Stream {
+		return "application/json"
+	}
+	return provider.ContentType(run.Dialect, streamFraming(run))
+}
+
+// describe adds what the buffer says about the run.
+func (a *answer) describe(h http.Header, run buffer.Run) {
+	id := run.ID.String()
+	h.Set(wire.HeaderRunID, id)
+	h.Set(wire.HeaderStatus, string(run.State))
+	h.Set(wire.HeaderFrom, strconv.FormatInt(a.tail.From, 10))
+	h.Set(wire.HeaderNext, strconv.FormatInt(run.Head, 10))
+	h.Set("Location", "/runs/"+id)
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	if !a.native {
+		return
+	}
+	h.Set(wire.HeaderAttempts, strconv.Itoa(run.Sends))
+	if a.replayed {
+		h.Set(wire.HeaderReplayed, "true")
+	}
+	if a.server.Cloudflare {
+		h.Set(wire.HeaderCFRunID, id)
+	}
+}
+
+// status is the answer's status. A run that was shown before it committed, and every /resume, is 200.
+func (a *answer) status(run buffer.Run) int {
+	switch {
+	case !a.native || a.held:
+		return http.StatusOK
+	case run.Status != 0:
+		return run.Status
+	case run.State.Ended():
+		return kinds[failedCode(run)].status
+	}
+	return http.StatusOK
+}
+
+// write sends bytes to the client within the time that a write may take.
+func (a *answer) write(b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	rc := http.NewResponseController(a.w)
+	_ = rc.SetWriteDeadline(time.Now().Add(a.server.Limits.Write)) // a writer that has none never blocks for ever
+	_, err := a.w.Write(b)
+	return err == nil
+}
+
+func (a *answer) flush() bool { return http.NewResponseController(a.w).Flush() == nil }
+
+// broken ends an answer whose log cannot be read on, or whose client has left.
+func (a *answer) broken(err error) {
+	switch {
+	case a.r.Context().Err() != nil:
+		return
+	case !a.sent:
+		a.refuse(err)
+	default:
+		panic(http.ErrAbortHandler)
+	}
+}

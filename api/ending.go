@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spool-dev/spool/api/wire"
+	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/buffer/frame"
+	"github.com/spool-dev/spool/buffer/provider"
+)
+
+// end closes an answer as its run ended: a completed run and a stored refusal end cleanly, whatever
+// else is told in the dialect and then aborted, since most SDKs take a clean end for success.
+func (a *answer) end(run buffer.Run) {
+	if a.partial && len(run.Partial) > 0 {
+		a.write(run.Partial)
+	}
+	switch run.Outcome {
+	case buffer.Completed:
+		return
+	case buffer.Failed:
+		a.endFailed(run)
+		return
+	}
+	if a.native {
+		if run.Reason == buffer.ProviderError {
+			return // the provider's own error is the end, and its bytes are delivered
+		}
+		a.write(interruption(run))
+	}
+	a.abort()
+}
+
+// endFailed ends the answer of a run that never had content.
+func (a *answer) endFailed(run buffer.Run) {
+	switch {
+	case a.held: // 200 had gone out: the failure is told in band
+		a.write(interruption(run))
+		a.abort()
+	case a.native && run.Head == 0:
+		a.write(failureBody(run))
+	}
+}
+
+// abort cuts the connection after what was written has left. Without it the answer would look whole.
+func (a *answer) abort() {
+	a.flush()
+	panic(http.ErrAbortHandler)
+}
+
+// interruption is the error event of the run's dialect. It is made from the run's row, so that it is
+// the same bytes each time.
+func interruption(run buffer.Run) []byte {
+	return provider.Interruption(run.Dialect, streamFraming(run), provider.Cut{
+		RunID: run.ID.String(), Reason: string(run.Reason), Next: run.Head, Sequence: run.Head,
+	})
+}
+
+// streamFraming is how the run's stream is cut, or will be, as far as its dialect tells.
+func streamFraming(run buffer.Run) frame.Kind {
+	if run.Framing != "" && run.State != buffer.Failed {
+		return run.Framing
+	}
+	_, query, _ := strings.Cut(run.Path, "?")
+	return provider.StreamKind(run.Dialect, query)
+}
+
+// failedCode is the code of a run that failed without an answer of the provider's own.
+func failedCode(run buffer.Run) string {
+	switch run.Reason {
+	case buffer.Silent, buffer.Stalled:
+		return wire.CodeUpstreamTimeout
+	case buffer.Shutdown, buffer.OwnerLost:
+		return wire.CodeDraining
+	case buffer.Storage:
+		return wire.CodeStorage
+	}
+	return wire.CodeUpstreamFailed
+}
+
+// failureBody tells of such a failure in the dialect's error shape.
+func failureBody(run buffer.Run) []byte {
+	code := failedCode(run)
+	k := kinds[code]
+	return provider.ErrorBody(run.Dialect, provider.Error{
+		Status: k.status, Type: k.openAIType, Code: code,
+		Message: "spool: run " + run.ID.String() + " failed: " + string(run.Reason),
+	})
+}
+
+// stored delivers what is in the log now, up to the head as it is, and ends; a run that has ended
+// ends as it did.
+func (a *answer) stored(ctx context.Context) {
+	head := a.tail.Run.Head
+	for {
+		page, err := a.tail.Poll(ctx)
+		if err != nil && err != io.EOF {
+			a.broken(err)
+			return
+		}
+		if !a.deliver(page) {
+			return
+		}
+		if err == io.EOF {
+			a.end(page.Run)
+			return
+		}
+		if a.tail.Pos() >= head {
+			return
+		}
+	}
+}
+
+// poll answers as soon as there is one chunk, with what is there then, or 204 after the wait.
+func (a *answer) poll(ctx context.Context, wait time.Duration) {
+	page, err := a.next(ctx, wait)
+	switch {
+	case errors.Is(err, errEarly):
+		a.describe(a.w.Header(), page.Run)
+		a.w.WriteHeader(http.StatusNoContent)
+	case err == io.EOF:
+		a.deliver(page)
+		a.end(page.Run)
+	case err != nil:
+		a.broken(err)
+	default:
+		a.pollPage(page)
+	}
+}
+
+// pollPage delivers one page of a long poll. Its X-Buffer-Next is where the next poll starts.
+func (a *answer) pollPage(page buffer.Page) {
+	page.Run.Head = a.tail.Pos()
+	a.deliver(page)
+}

@@ -1,0 +1,265 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/gorilla/mux"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/spool-dev/spool/api/wire"
+	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/resume"
+)
+
+// nativeHandler serves a route of the buffer's own for a caller that is known.
+type nativeHandler func(w http.ResponseWriter, r *http.Request, caller string) error
+
+// native identifies the caller and maps the handler's error to the contract.
+func (s *Server) native(h nativeHandler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		caller, err := s.Callers.Identify(r)
+		if err == nil {
+			err = h(w, r, caller)
+		}
+		if err != nil && r.Context().Err() == nil {
+			writeProblem(w, err)
+		}
+	}
+}
+
+// owned returns the run that the text names, if it is the caller's. An unknown run and another's
+// are one case: the same lookup, the same answer.
+func (s *Server) owned(ctx context.Context, caller, text string) (buffer.Run, error) {
+	id, err := ulid.ParseStrict(strings.ToUpper(text))
+	if err != nil {
+		return buffer.Run{}, buffer.ErrNotFound
+	}
+	run, err := s.Store.Get(ctx, id)
+	if err != nil {
+		return buffer.Run{}, err
+	}
+	if run.Caller != caller {
+		return buffer.Run{}, buffer.ErrNotFound
+	}
+	return run, nil
+}
+
+func (s *Server) status(w http.ResponseWriter, r *http.Request, caller string) error {
+	run, err := s.owned(r.Context(), caller, mux.Vars(r)["run"])
+	if err != nil {
+		return err
+	}
+	return s.writeRun(w, run)
+}
+
+func (s *Server) cancel(w http.ResponseWriter, r *http.Request, caller string) error {
+	run, err := s.owned(r.Context(), caller, mux.Vars(r)["run"])
+	if err != nil {
+		return err
+	}
+	if run, err = s.Runs.Cancel(r.Context(), run.ID); err != nil {
+		return about(run, err)
+	}
+	return s.writeRun(w, run)
+}
+
+func (s *Server) ack(w http.ResponseWriter, r *http.Request, caller string) error {
+	run, err := s.owned(r.Context(), caller, mux.Vars(r)["run"])
+	if err != nil {
+		return err
+	}
+	id := run.ID
+	if run, err = s.Runs.Ack(r.Context(), id); err != nil {
+		return about(buffer.Run{ID: id}, err)
+	}
+	return s.writeRun(w, run)
+}
+
+// about names the run in the error's answer.
+func about(run buffer.Run, err error) error {
+	f := *asFault(err)
+	if run.ID != zeroID {
+		f.run = run.ID.String()
+	}
+	return &f
+}
+
+func (s *Server) writeRun(w http.ResponseWriter, run buffer.Run) error {
+	return writeJSON(w, wireRun(run, s.Runs.Phase(run.ID), s.Runs.Readers(run.ID)))
+}
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(v) // a client that has left hears nothing
+	return nil
+}
+
+const (
+	defaultList = 50
+	maxList     = 500
+)
+
+// list gives the caller's runs, newest first.
+func (s *Server) list(w http.ResponseWriter, r *http.Request, caller string) error {
+	f, err := filter(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	f.Caller = caller
+	want := f.Limit
+	f.Limit++ // one more tells whether there is a next page
+	out := wire.RunList{Runs: []wire.Run{}}
+	for run, err := range s.Store.List(r.Context(), f) {
+		if err != nil {
+			return err
+		}
+		if len(out.Runs) == want {
+			out.Next = out.Runs[want-1].ID
+			break
+		}
+		if run, err = s.Store.Get(r.Context(), run.ID); err != nil {
+			continue // forgotten meanwhile
+		}
+		out.Runs = append(out.Runs, wireRun(run, s.Runs.Phase(run.ID), s.Runs.Readers(run.ID)))
+	}
+	return writeJSON(w, out)
+}
+
+func filter(q url.Values) (buffer.Filter, error) {
+	f := buffer.Filter{Limit: defaultList}
+	for name := range q {
+		v := q.Get(name)
+		switch name {
+		case "state":
+			if f.State = buffer.State(v); !f.State.Known() {
+				return f, bad("state must be idle, streaming, completed, interrupted, cancelled, failed or released")
+			}
+		case "tag":
+			var ok bool
+			if f.TagName, f.TagValue, ok = strings.Cut(v, "="); !ok || f.TagName == "" {
+				return f, bad("tag must be name=value")
+			}
+		case "limit":
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 1 || n > maxList {
+				return f, bad(fmt.Sprintf("limit must be a whole number from 1 to %d", maxList))
+			}
+			f.Limit = n
+		case "after":
+			id, err := ulid.ParseStrict(v)
+			if err != nil {
+				return f, bad("after must be a run id")
+			}
+			f.Before = id
+		}
+	}
+	return f, nil
+}
+
+// resumeRun serves /runs/{run}/resume.
+func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, caller string) error {
+	run, err := s.owned(r.Context(), caller, mux.Vars(r)["run"])
+	if err != nil {
+		return err
+	}
+	return s.resume(w, r, run)
+}
+
+// resumeAny serves /resume for a reader that kept only its key, or gives the id elsewhere.
+func (s *Server) resumeAny(w http.ResponseWriter, r *http.Request, caller string) error {
+	q := r.URL.Query()
+	id, key := first(q.Get("run"), r.Header.Get(wire.HeaderRunID)), q.Get("key")
+	if _, ok := r.Header[wire.HeaderKey]; ok && key == "" {
+		var err error
+		if key, err = idempotencyKey(r.Header); err != nil {
+			return err
+		}
+	}
+	switch {
+	case id != "":
+		run, err := s.owned(r.Context(), caller, id)
+		if err != nil {
+			return err
+		}
+		if key != "" && run.Key != key {
+			return bad("run and key name different runs")
+		}
+		return s.resume(w, r, run)
+	case key != "":
+		for run, err := range s.Store.List(r.Context(), buffer.Filter{Caller: caller, Key: key, Limit: 1}) {
+			if err != nil {
+				return err
+			}
+			return s.resume(w, r, run)
+		}
+		return buffer.ErrNotFound
+	}
+	return bad("which run? give run or key in the query, or " + wire.HeaderRunID + " or " + wire.HeaderKey + " as a header")
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func (s *Server) resume(w http.ResponseWriter, r *http.Request, run buffer.Run) error {
+	start, err := resume.Understand(run.ID.String(), ask(r))
+	if err != nil {
+		return about(run, err)
+	}
+	a := &answer{server: s, w: w, r: r, run: run, partial: r.URL.Query().Get("partial") == "1"}
+	a.serve(start)
+	return nil
+}
+
+// ask collects what the request says about positions.
+func ask(r *http.Request) resume.Ask {
+	q := r.URL.Query()
+	text := func(name string) resume.Text { return resume.Text{Value: q.Get(name), Given: q.Has(name)} }
+	a := resume.Ask{
+		From: text("from"), FromByte: text("from_byte"), StartingAfter: text("starting_after"),
+		Follow: text("follow"), Wait: text("wait"),
+	}
+	if v, ok := r.Header["Last-Event-Id"]; ok {
+		a.LastEventID = resume.Given(v[0])
+	}
+	return a
+}
+
+// cloudflareResume serves npm workers-ai-provider's resume client: what is gone or unknown is 404.
+// The unguessable run id is the credential where none is sent.
+func (s *Server) cloudflareResume(w http.ResponseWriter, r *http.Request) {
+	id, err := ulid.ParseStrict(mux.Vars(r)["run"])
+	var run buffer.Run
+	if err == nil {
+		run, err = s.Store.Get(r.Context(), id)
+	}
+	if err == nil && hasCredential(r) {
+		var caller string
+		if caller, err = s.Callers.Identify(r); err == nil && caller != run.Caller {
+			err = buffer.ErrNotFound
+		}
+	}
+	if err != nil || run.State == buffer.Released {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"error":"Request not found"}`)) // a client that has left hears nothing
+		return
+	}
+	if err := s.resume(w, r, run); err != nil {
+		writeProblem(w, err)
+	}
+}
+
+func hasCredential(r *http.Request) bool {
+	return credential(r) != "" || r.Header.Get(wire.HeaderBufferKey) != ""
+}

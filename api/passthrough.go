@@ -1,0 +1,42 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httputil"
+
+	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/api/wire"
+)
+
+// passThrough forwards a call that generates nothing, as it is, and its answer as it comes. No run,
+// no retry, no redirect followed.
+func (s *Server) passThrough(w http.ResponseWriter, r *http.Request, p *proxied) {
+	rp := &httputil.ReverseProxy{
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			upgrade := pr.Out.Header.Get("Upgrade")
+			pr.Out.URL, pr.Out.Host = p.target, ""
+			pr.Out.Header = p.header
+			if ae := r.Header.Values("Accept-Encoding"); len(ae) > 0 {
+				pr.Out.Header["Accept-Encoding"] = ae // nothing of the body is looked at
+			}
+			if upgrade != "" {
+				pr.Out.Header.Set("Upgrade", upgrade)
+				pr.Out.Header.Set("Connection", "Upgrade")
+			}
+		},
+		FlushInterval: -1,
+		Transport:     s.Client.Transport(),
+		ErrorLog:      zap.NewStdLog(s.Log),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+				writeProviderError(w, p.dialect, err)
+				return
+			}
+			s.Log.Info("pass-through failed", zap.String("provider", p.route.Name), zap.Error(err))
+			writeProviderError(w, p.dialect, &fault{code: wire.CodeUpstreamFailed, detail: "the provider could not be reached"})
+		},
+	}
+	rp.ServeHTTP(w, r)
+}

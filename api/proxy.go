@@ -1,0 +1,198 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"github.com/spool-dev/spool/api/wire"
+	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/buffer/policy"
+	"github.com/spool-dev/spool/buffer/provider"
+	"github.com/spool-dev/spool/resume"
+)
+
+// proxied is a request on a provider route, understood.
+type proxied struct {
+	route   provider.Route
+	dialect provider.Dialect
+	target  *url.URL // on the provider
+	caller  string
+	header  http.Header // as it goes upstream
+}
+
+// proxy serves ANY /{provider}/{path...}: a generation call becomes a run, whose log answers it; any
+// other call passes through.
+func (s *Server) proxy(w http.ResponseWriter, r *http.Request) {
+	route, ok := s.Providers[mux.Vars(r)["provider"]]
+	if !ok {
+		s.noRoute(w, r)
+		return
+	}
+	rest := strings.TrimPrefix(r.URL.EscapedPath(), "/"+mux.Vars(r)["provider"])
+	d, generates := generation(route, r.Method, rest)
+	p, err := s.understand(r, route, d, rest)
+	switch {
+	case err != nil:
+		writeProviderError(w, d, err)
+	case generates:
+		s.generate(w, r, p)
+	default:
+		s.passThrough(w, r, p)
+	}
+}
+
+// generation says in which dialect a call speaks and whether it generates. What the configuration
+// names outranks the path.
+func generation(route provider.Route, method, path string) (provider.Dialect, bool) {
+	d, ok := provider.Generation(method, path)
+	if !ok && route.Generates && method == http.MethodPost {
+		d, ok = provider.Generic, true
+	}
+	if route.Dialect != "" {
+		d = route.Dialect
+	}
+	return d, ok
+}
+
+func (s *Server) understand(r *http.Request, route provider.Route, d provider.Dialect, rest string) (*proxied, error) {
+	if strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") || r.URL.Query().Has("X-Amz-Signature") {
+		return nil, bad("a request that is signed with SigV4 cannot pass through a proxy; use a Bedrock API key (Authorization: Bearer …)")
+	}
+	target, err := join(route.BaseURL, rest, r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	p := &proxied{route: route, dialect: d, target: target}
+	if p.caller, err = s.Callers.Identify(r); err != nil {
+		return nil, err
+	}
+	p.header = provider.Forward(r.Header)
+	authorize(p.header, route, d, r.Header)
+	return p, nil
+}
+
+// join puts an escaped path below a base URL, which it cannot leave: a segment that is or hides a
+// dot segment is refused.
+func join(base *url.URL, escaped, query string) (*url.URL, error) {
+	for segment := range strings.SplitSeq(escaped, "/") {
+		plain, err := url.PathUnescape(segment)
+		if err != nil {
+			return nil, bad("the path is not well escaped")
+		}
+		for part := range strings.FieldsFuncSeq(plain, func(r rune) bool { return r == '/' || r == '\\' }) {
+			if part == "." || part == ".." {
+				return nil, bad("the path must not hold . or .. segments")
+			}
+		}
+	}
+	u := *base
+	raw := strings.TrimSuffix(base.EscapedPath(), "/") + escaped
+	plain, err := url.PathUnescape(raw)
+	if err != nil {
+		return nil, bad("the path is not well escaped")
+	}
+	u.Path, u.RawPath, u.RawQuery = plain, raw, query
+	return &u, nil
+}
+
+// generate makes the call a run, or finds the run that it is already, and answers with a tail of
+// the log. The answer is never a copy of the provider's socket.
+func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.Limits.Body))
+	if err != nil {
+		writeProviderError(w, p.dialect, bodyFault(err))
+		return
+	}
+	call, start, err := s.call(r, p, body)
+	if err != nil {
+		writeProviderError(w, p.dialect, err)
+		return
+	}
+	beat, err := heartbeat(r.Header, s.Limits.Heartbeat)
+	if err != nil {
+		writeProviderError(w, p.dialect, err)
+		return
+	}
+	if call.Run.ID != zeroID {
+		defer s.Runs.Attach(call.Run.ID)() // before the drain can find that nobody reads
+	}
+	run, existed, err := s.Runs.Start(r.Context(), call)
+	if err != nil {
+		f := *asFault(err)
+		if run.Caller == p.caller && run.ID != zeroID {
+			f.run = run.ID.String()
+		}
+		writeProviderError(w, p.dialect, &f)
+		return
+	}
+	a := &answer{server: s, w: w, r: r, run: run, native: true, replayed: existed, heartbeat: beat}
+	a.serve(start)
+}
+
+func bodyFault(err error) error {
+	if f := asFault(err); f.code == wire.CodeTooLarge {
+		return f
+	}
+	return bad("the request's body could not be read")
+}
+
+// call describes the run that the request becomes.
+func (s *Server) call(r *http.Request, p *proxied, body []byte) (buffer.Call, resume.Start, error) {
+	run := buffer.Run{
+		Caller:   p.caller,
+		Method:   r.Method,
+		Path:     storedPath(p.target),
+		Provider: mux.Vars(r)["provider"],
+		Route:    p.route.Name,
+		Dialect:  p.dialect,
+		Model:    provider.Model(p.dialect, p.target.Path, body),
+		Stream:   provider.AsksForStream(p.dialect, p.target.Path, p.target.RawQuery, body),
+		Kind:     policy.ReadOnly,
+		State:    buffer.Idle,
+	}
+	if provider.HostedTools(p.dialect, body) {
+		run.Kind = policy.ServerTools
+	}
+	run.BodyHash = bodyHash(run.Method, run.Provider+run.Path, body)
+	if err := steer(r.Header, &run, s.Limits); err != nil {
+		return buffer.Call{}, resume.Start{}, err
+	}
+	var ask resume.Ask
+	if v, ok := r.Header[wire.HeaderFrom]; ok {
+		ask.From = resume.Given(v[0])
+	}
+	start, err := resume.Understand("", ask)
+	send := provider.Send{Method: r.Method, URL: p.target, Header: p.header, Body: body}
+	return buffer.Call{Run: run, Route: p.route, Send: send}, start, err
+}
+
+// storedPath is the path and query as called, without the credential that Gemini's clients put there.
+func storedPath(u *url.URL) string {
+	q := strings.Split(u.RawQuery, "&")
+	kept := q[:0]
+	for _, pair := range q {
+		if name, _, _ := strings.Cut(pair, "="); pair != "" && name != "key" {
+			kept = append(kept, pair)
+		}
+	}
+	if len(kept) == 0 {
+		return u.EscapedPath()
+	}
+	return u.EscapedPath() + "?" + strings.Join(kept, "&")
+}
+
+// bodyHash tells two requests apart: method, path and body as sent, not the headers.
+func bodyHash(method, path string, body []byte) string {
+	h := sha256.New()
+	for _, part := range []string{method, "\x00", path, "\x00"} {
+		h.Write([]byte(part))
+	}
+	h.Write(body)
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,135 @@
+// Package api is the service's edge: routes, the provider proxy, the stream handlers, one table of
+// errors. It maps what the packages below say to HTTP, and nothing of HTTP goes down.
+package api
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/mux"
+	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/buffer/provider"
+)
+
+// Limits bound what one request may ask for. Zero values are the documented defaults.
+type Limits struct {
+	Body      int64         // bytes of a request's body; default 64 MiB
+	TTL       time.Duration // how long chunks are kept where the call does not say; default 1 h
+	MaxTTL    time.Duration // the longest that a call may say; default 24 h
+	Hold      time.Duration // how long headers wait for the first content; default 30 s
+	Heartbeat time.Duration // between two signs of life on a quiet connection; default 15 s
+	Write     time.Duration // how long one write to a reader may take; default 60 s
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(v *time.Duration, def time.Duration) {
+		if *v <= 0 {
+			*v = def
+		}
+	}
+	if l.Body <= 0 {
+		l.Body = 64 << 20
+	}
+	set(&l.TTL, time.Hour)
+	set(&l.MaxTTL, 24*time.Hour)
+	l.MaxTTL = max(l.MaxTTL, l.TTL)
+	set(&l.Hold, 30*time.Second)
+	set(&l.Heartbeat, 15*time.Second)
+	set(&l.Write, time.Minute)
+	return l
+}
+
+// Server answers the HTTP contract over a store and its runs.
+type Server struct {
+	Store     buffer.Store
+	Runs      *buffer.Runs
+	Client    *provider.Client
+	Callers   *Callers
+	Providers map[string]provider.Route // by the first path segment
+	Limits    Limits
+	// Cloudflare serves the routes of Cloudflare's resume client, on which an unguessable run id is
+	// a credential of its own. For loopback listeners.
+	Cloudflare bool
+	Metrics    http.Handler // nil serves none
+	Log        *zap.Logger
+
+	draining atomic.Bool
+}
+
+// reserved are the first path segments that no provider may have as its name.
+var reserved = []string{"runs", "resume", "events", "streams", "ai-gateway", "ui", "healthz", "readyz", "metrics"}
+
+// Reserved lists the names that no provider may have.
+func Reserved() []string { return append([]string(nil), reserved...) }
+
+// Handler returns the routes. They are matched against the path as it came: an escaped slash stays
+// one segment, and nothing is redirected.
+func (s *Server) Handler() http.Handler {
+	s.Limits = s.Limits.withDefaults()
+	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
+	r.HandleFunc("/healthz", s.health).Methods("GET", "HEAD")
+	r.HandleFunc("/readyz", s.ready).Methods("GET", "HEAD")
+	if s.Metrics != nil {
+		r.Handle("/metrics", s.Metrics).Methods("GET", "HEAD")
+	}
+
+	r.HandleFunc("/runs", s.native(s.list)).Methods("GET")
+	r.HandleFunc("/runs/{run}", s.native(s.status)).Methods("GET")
+	r.HandleFunc("/runs/{run}/resume", s.native(s.resumeRun)).Methods("GET")
+	r.HandleFunc("/runs/{run}/cancel", s.native(s.cancel)).Methods("POST")
+	r.HandleFunc("/runs/{run}/ack", s.native(s.ack)).Methods("POST")
+	r.HandleFunc("/resume", s.native(s.resumeAny)).Methods("GET")
+	if s.Cloudflare {
+		r.HandleFunc("/ai-gateway/gateways/{gateway}/run/{run}/resume", s.cloudflareResume).Methods("GET")
+	}
+
+	for _, name := range reserved {
+		r.PathPrefix("/" + name + "/").HandlerFunc(s.noRoute)
+		r.Path("/" + name).HandlerFunc(s.noRoute)
+	}
+	r.PathPrefix("/{provider}/").HandlerFunc(s.proxy)
+	r.NotFoundHandler = http.HandlerFunc(s.noRoute)
+	r.MethodNotAllowedHandler = http.HandlerFunc(s.noRoute)
+	return s.guard(r)
+}
+
+// guard is around every request, those without a route too: it logs what is asked, never what with.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := time.Now()
+		defer func() {
+			s.Log.Debug("request", zap.String("method", r.Method), zap.String("path", r.URL.Path), zap.Duration("took", time.Since(begun)))
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Drain makes the server say that it is not ready. What runs is still served.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok\n")) // a probe that has left hears nothing
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	if s.draining.Load() {
+		writeProblem(w, buffer.ErrDraining)
+		return
+	}
+	for _, err := range s.Store.List(r.Context(), buffer.Filter{Limit: 1}) {
+		if err != nil {
+			s.Log.Error("storage is not ready", zap.Error(err))
+			writeProblem(w, err)
+			return
+		}
+	}
+	s.health(w, r)
+}
+
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
+	writeProblem(w, &fault{code: "not_found", detail: "no such route: " + r.Method + " " + r.URL.Path})
+}
