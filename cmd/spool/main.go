@@ -1,0 +1,71 @@
+// Command spool is the durable stream buffer: it stands between agents and LLM providers, owns the
+// provider's connection and lets every reader come back.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set at build time with -ldflags "-X main.version=…".
+var version = "dev"
+
+type cli struct {
+	Serve   serveCmd   `cmd:"" default:"withargs" help:"Run the buffer."`
+
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is main with its edges as arguments. It returns the exit code: 0 for a clean end, 1 for a
+// refusal or a finding, which is one line on stderr, 2 for a wrong command line.
+func run(args []string, stdout, stderr io.Writer) int {
+	var c cli
+	code := -1
+	parser, err := kong.New(&c,
+		kong.Name("spool"),
+		kong.Description("A durable stream buffer between AI agents and LLM providers."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(n int) { code = n }),
+		kong.BindTo(stdout, (*io.Writer)(nil)),
+	)
+	if err != nil {
+		fmt.Fprintln(stderr, "spool:", err)
+		return 2
+	}
+	ctx, err := parser.Parse(args)
+	if code >= 0 { // help was asked for and printed
+		return code
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "spool:", err)
+		return 2
+	}
+	if err := ctx.Run(); err != nil {
+		fmt.Fprintln(stderr, "spool:", err)
+		return 1
+	}
+	return 0
+}
+
+type versionCmd struct{}
+
+// Run prints the version and what it was built from.
+func (versionCmd) Run(out io.Writer) error {
+	revision, goVersion := "", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		goVersion = info.GoVersion
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				revision = " " + s.Value
+			}
+		}
+	}
+	_, err := fmt.Fprintf(out, "spool %s%s %s\n", version, revision, goVersion)
+	return err
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/spool-dev/spool/api"
+	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/buffer/provider"
+	"github.com/spool-dev/spool/buffer/sqlite"
+)
+
+type serveCmd struct {
+	Listen   string         `env:"SPOOL_LISTEN" placeholder:"ADDR" help:"Address to serve on (default 127.0.0.1:8787)."`
+	Data     string         `env:"SPOOL_DATA" placeholder:"DIR" help:"Data folder, created where it is missing (default ./data)."`
+	Provider []string       `env:"SPOOL_PROVIDER" placeholder:"NAME[:DIALECT]=URL" help:"A provider and its base URL, without /v1; repeatable. Overrides a built-in one."`
+	Config   string         `env:"SPOOL_CONFIG" placeholder:"FILE" help:"YAML file with these settings and more; flags and variables outrank it."`
+	Sync     string         `env:"SPOOL_SYNC" placeholder:"full|normal" help:"full (default): what a reader saw survives a power cut. normal: it survives the death of the process only."`
+	Grace    *time.Duration `env:"SPOOL_GRACE" placeholder:"DURATION" help:"At shutdown, how long live runs may take to end; 0 (default) waits until they have."`
+	TTL      *time.Duration `name:"ttl" env:"SPOOL_TTL" placeholder:"DURATION" help:"How long an ended run's chunks are kept where the call does not say (default 1h)."`
+	LogLevel string         `env:"SPOOL_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info (default), warn or error."`
+}
+
+const (
+	headerTimeout = 20 * time.Second // for a request's headers
+	idleTimeout   = 2 * time.Minute  // for a connection between requests
+	tailTimeout   = 5 * time.Second  // for readers that have not taken their end at shutdown
+)
+
+// Run serves until a signal ends it, and returns when everything that was accepted is stored.
+//
+//	listener ──▶ api ──▶ resume ──▶ tail ──▶ store ◀── runs ──▶ client ──▶ providers
+//	   ▲                   store.Recover, before the first request is accepted
+//	   └── signal: not ready ─▶ drains end ─▶ tails end ─▶ listener closes ─▶ store closes
+func (c *serveCmd) Run() error {
+	set, err := c.load()
+	if err != nil {
+		return err
+	}
+	log, err := newLogger(set.LogLevel)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Sync() }() // stderr may not be a file
+	routes, err := set.routes()
+	if err != nil {
+		return err
+	}
+	// The port first: where it is taken, the data stays untouched. Nothing is accepted yet.
+	listener, err := net.Listen("tcp", set.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", set.Listen, cause(err))
+	}
+	defer listener.Close()
+
+	ctx, interrupt := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer interrupt()
+	store, err := sqlite.Open(ctx, sqlite.Config{Dir: set.Data, Sync: set.Sync, Window: set.Limits.Window, Log: log})
+	if err != nil {
+		return err
+	}
+	sealed, err := store.Recover(ctx)
+	if err != nil {
+		return errors.Join(fmt.Errorf("recover: %w", err), store.Close())
+	}
+	secret, err := loadSecret(set)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+
+	client := provider.NewClient(0)
+	runs := buffer.NewRuns(store, client, buffer.Config{MaxChunk: set.Limits.Chunk, MaxRun: set.Limits.Run}, log)
+	server := &api.Server{
+		Store: store, Runs: runs, Client: client, Log: log,
+		Callers:   api.NewCallers(secret, set.Auth.Keys),
+		Providers: routes,
+		Limits: api.Limits{
+			Body: set.Limits.Body, TTL: set.TTL, MaxTTL: set.Limits.MaxTTL, Hold: set.Limits.Hold,
+			Heartbeat: set.Limits.Heartbeat, Write: set.Limits.Write,
+		},
+		Cloudflare: set.Compat.cloudflare(listener.Addr()),
+		Metrics:    api.NewMetrics(runs),
+	}
+	log.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("data", set.Data),
+		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.String("version", version))
+	return serve(ctx, listener, server, set.Grace, log)
+}
+
+// serve answers requests until ctx ends, then shuts down in the order of the data. A second signal
+// aborts.
+func serve(ctx context.Context, l net.Listener, s *api.Server, grace time.Duration, log *zap.Logger) error {
+	h := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: 1 << 20, ErrorLog: zap.NewStdLog(log),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- h.Serve(l) }()
+	sweeping, stopSweep := context.WithCancel(context.Background())
+	swept := make(chan struct{})
+	go func() { defer close(swept); s.Runs.Sweep(sweeping) }()
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	log.Info("draining", zap.Int("live", s.Runs.Live()), zap.Duration("grace", grace))
+	go abortOnSignal()
+	s.Drain()
+	s.Runs.Drain(within(grace))
+	bounded, cancel := context.WithTimeout(context.Background(), tailTimeout)
+	defer cancel()
+	if e := h.Shutdown(bounded); e != nil {
+		_ = h.Close() // readers that did not take their end are cut
+	}
+	stopSweep()
+	<-swept
+	if e := s.Store.Close(); e != nil {
+		err = errors.Join(err, fmt.Errorf("close the log: %w", e))
+	}
+	s.Client.CloseIdle()
+	log.Info("stopped")
+	return err
+}
+
+// within is a context that ends after grace; after none where grace is 0.
+func within(grace time.Duration) context.Context {
+	if grace <= 0 {
+		return context.Background()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	context.AfterFunc(ctx, cancel)
+	return ctx
+}
+
+// abortOnSignal ends the process at the next signal, as kill -9 would: the next start recovers.
+func abortOnSignal() {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGINT, syscall.SIGTERM)
+	<-again
+	os.Exit(1)
+}
+
+func newLogger(level string) (*zap.Logger, error) {
+	l, err := zapcore.ParseLevel(level)
+	if err != nil {
+		return nil, fmt.Errorf("log_level: %q is none of debug, info, warn, error", level)
+	}
+	cfg := zap.NewProductionConfig()
+	cfg.Level = zap.NewAtomicLevelAt(l)
+	cfg.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	cfg.EncoderConfig.TimeKey = "time"
+	cfg.DisableStacktrace = true
+	cfg.Sampling = nil
+	return cfg.Build()
+}
+
+// cause is the system's own word for why an address cannot be taken.
+func cause(err error) error {
+	if e, ok := errors.AsType[*os.SyscallError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func (c compatSettings) cloudflare(addr net.Addr) bool {
+	if c.Cloudflare != nil {
+		return *c.Cloudflare
+	}
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// loadSecret is the configured secret, or the one in the data folder, which is made once.
+func loadSecret(s settings) ([]byte, error) {
+	if s.Secret != "" {
+		return []byte(s.Secret), nil
+	}
+	path := filepath.Join(s.Data, "secret")
+	b, err := os.ReadFile(path)
+	if err == nil && len(strings.TrimSpace(string(b))) >= 32 {
+		return []byte(strings.TrimSpace(string(b))), nil
+	}
+	if err == nil || !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("secret %s: not readable, or shorter than 32 characters", path)
+	}
+	random := make([]byte, 32)
+	_, _ = rand.Read(random) // never fails since Go 1.24
+	text := hex.EncodeToString(random)
+	if err := writeOnce(path, text+"\n"); err != nil {
+		return nil, fmt.Errorf("secret %s: %w", path, err)
+	}
+	return []byte(text), nil
+}
+
+// writeOnce makes a file whole or not at all: a crash in between leaves a file of another name.
+func writeOnce(path, text string) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
