@@ -33,10 +33,16 @@ type head struct {
 // success reports whether the status is one under which content may come.
 func (h *head) success() bool { return h.Status >= 200 && h.Status < 300 }
 
+// cutting says how a body is cut into chunks, as far as the call knows.
+type cutting struct {
+	stream bool // the call asked for a stream
+	max    int  // bytes of one chunk
+}
+
 // receive sends one request and passes on what comes, in order, until the body ends or ctx does.
 // It reads one batch ahead of its consumer and no further: a log that cannot follow slows the
 // provider down by TCP. It closes out, and owns the body.
-func receive(ctx context.Context, c *provider.Client, call *Call, w *provider.Wire, maxChunk int, out chan<- arrival) {
+func receive(ctx context.Context, c *provider.Client, send provider.Send, w *provider.Wire, cut cutting, out chan<- arrival) {
 	defer close(out)
 	emit := func(a arrival) bool {
 		select {
@@ -46,14 +52,14 @@ func receive(ctx context.Context, c *provider.Client, call *Call, w *provider.Wi
 			return false
 		}
 	}
-	answer, err := c.Open(ctx, call.Send, w)
+	answer, err := c.Open(ctx, send, w)
 	if err != nil {
 		emit(arrival{err: err})
 		return
 	}
 	defer answer.Body.Close() // the drain has decided by then: nothing that Close says could change it
-	h := &head{Answer: answer, framing: frame.Detect(answer.Header.Get("Content-Type"), call.Run.Stream)}
-	limit := maxChunk
+	h := &head{Answer: answer, framing: frame.Detect(answer.Header.Get("Content-Type"), cut.stream)}
+	limit := cut.max
 	if !h.success() {
 		h.framing, limit = frame.Whole, maxRefusal
 	}

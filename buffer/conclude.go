@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -23,29 +24,52 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 		d.closeStopped(ctx, e, s)
 		return 0, false
 	}
-	v, next := d.decide(e)
+	v := policy.Classify(e.evidence())
+	if d.way.onPrimary() || d.told == nil {
+		d.told = e.refusal(v)
+	}
+	next := policy.Decide(d.situation(v, e.row.N))
 	e.row.Class, e.row.SentState, e.row.Hint = v.Class, v.Sent, v.Hint
 	e.row.Action, e.row.Why, e.row.Billed = next.Action, next.Why, next.Billed
-	d.zap.Info("attempt ended", zap.Int("n", e.row.N), zap.Int("status", e.row.Status), zap.String("class", string(v.Class)), zap.String("action", string(next.Action)))
+	if next.Billed != policy.BilledNo {
+		d.way.spent += d.way.route.Price.Cost(d.way.needs)
+	}
+	d.zap.Info("attempt ended", zap.Int("n", e.row.N), zap.String("route", e.row.Route), zap.Int("status", e.row.Status),
+		zap.String("class", string(v.Class)), zap.String("action", string(next.Action)))
 
-	c := e.closing()
 	switch next.Action {
 	case policy.Complete:
-		d.close(ctx, e.pending, Completed, c)
+		d.close(ctx, e.pending, Completed, e.closing())
 	case policy.Interrupt:
+		c := e.closing()
 		c.Reason = e.cut()
 		d.close(ctx, e.pending, Interrupted, c)
 	case policy.Retry:
-		if err := d.log.Attempt(context.WithoutCancel(ctx), e.row); err != nil {
-			d.zap.Error("attempt not stored", zap.Error(err))
-			d.sealLater(context.WithoutCancel(ctx))
-			return 0, false
+		d.phase.Store(phaseRetrying)
+		return max(next.Delay, policy.Backoff(e.row.N, rand.Float64)), d.record(ctx, e.row)
+	case policy.Fallback:
+		d.phase.Store(phaseFallback)
+		if err := d.way.fallBack(d.started.Dialect, d.started.Model); err == nil {
+			return 0, d.record(ctx, e.row)
 		}
-		return max(next.Delay, policy.Backoff(e.row.N, rand.Float64)), true
+		fallthrough // a body that is no JSON object cannot name another model
 	default:
-		d.fail(ctx, e, v)
+		d.fail(ctx, e, next)
 	}
 	return 0, false
+}
+
+// record completes the row of an attempt that another one follows.
+func (d *drain) record(ctx context.Context, row Attempt) bool {
+	err := d.log.Attempt(context.WithoutCancel(ctx), row)
+	if err == nil {
+		return true
+	}
+	if !errors.Is(err, ErrSealed) {
+		d.zap.Error("attempt not stored", zap.Error(err))
+		d.sealLater(context.WithoutCancel(ctx))
+	}
+	return false
 }
 
 // closeStopped ends a run at somebody's word. Content that was received is kept; without content
@@ -63,29 +87,50 @@ func (d *drain) closeStopped(ctx context.Context, e *ending, s stopped) {
 	d.close(ctx, e.pending, s.State, c)
 }
 
-// fail stores the provider's refusal as the run's answer: its status, headers and body.
-func (d *drain) fail(ctx context.Context, e *ending, v policy.Verdict) {
-	c := Closing{Reason: e.refusal(), Attempt: &e.row}
+// fail stores the primary route's last failure as the run's answer.
+func (d *drain) fail(ctx context.Context, e *ending, next policy.Decision) {
+	c := d.told.closing
+	c.Attempt = &e.row
+	if next.Budget && d.started.Budget.Spent+e.row.N > 1 && c.Reason != Silent {
+		c.Reason = BudgetSpent
+	}
 	var body [][]byte
+	if len(d.told.body) > 0 {
+		body = [][]byte{d.told.body}
+	}
+	d.close(ctx, body, Failed, c)
+}
+
+// refusal is a failure as a caller is told of it: the provider's status, headers and body where it
+// gave any.
+type refusal struct {
+	closing Closing
+	body    []byte
+}
+
+func (e *ending) refusal(v policy.Verdict) *refusal {
+	r := &refusal{closing: Closing{Reason: e.refused()}}
+	c := &r.closing
 	switch {
 	case e.head == nil:
+		c.Status = policy.FailStatus(v)
 	case e.head.success(): // an error inside a 200: its own JSON under the status that it means
 		c.Status = policy.FailStatus(v)
-		if len(e.verdict.Failure) > 0 {
-			body = [][]byte{e.verdict.Failure}
-			c.Header = provider.EndToEnd(e.head.Header)
+		if len(e.verdict.Failure) == 0 {
+			break
+		}
+		r.body = e.verdict.Failure
+		c.Header, c.Framing = provider.EndToEnd(e.head.Header), frame.Whole
+		if json.Valid(r.body) { // else it is a page, and was announced as one
 			c.Header.Set("Content-Type", "application/json")
-			c.Framing = frame.Whole
 		}
 	case e.head.Status >= 300 && e.head.Status < 400: // no redirect is followed, by us or by the caller
 		c.Status = http.StatusBadGateway
 	default:
 		c.Status, c.Header, c.Framing = e.head.Status, provider.EndToEnd(e.head.Header), frame.Whole
-		if len(e.body) > 0 {
-			body = [][]byte{e.body}
-		}
+		r.body = e.body
 	}
-	d.close(ctx, body, Failed, c)
+	return r
 }
 
 // closing is what the last commit of a run with content says.
@@ -117,8 +162,8 @@ func (e *ending) cut() Reason {
 	return Reset
 }
 
-// refusal is why a run without content ended.
-func (e *ending) refusal() Reason {
+// refused is why a run without content ended.
+func (e *ending) refused() Reason {
 	switch e.alarm {
 	case alarmHeaders, alarmFirstContent:
 		return Silent

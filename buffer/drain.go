@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
-
-	"github.com/spool-dev/spool/buffer/policy"
 )
 
 // The phases of an idle run, for people who wait.
@@ -19,6 +16,7 @@ const (
 	phaseHeaders    = "waiting_for_headers"
 	phaseContent    = "waiting_for_content"
 	phaseRetrying   = "retrying"
+	phaseFallback   = "falling_back"
 )
 
 // stopped is the cause with which a drain's context ends when somebody asks for its end.
@@ -41,15 +39,16 @@ type drain struct {
 
 	rs    *Runs
 	log   Log
-	call  Call
+	way   way
 	first time.Time // the first send
+	told  *refusal  // the primary route's last failure: what a failed run answers with
 	zap   *zap.Logger
 }
 
 func newDrain(rs *Runs, log Log, run Run, call Call, stop context.CancelCauseFunc) *drain {
 	d := &drain{
 		started: run, done: make(chan struct{}), stop: stop,
-		rs: rs, log: log, call: call,
+		rs: rs, log: log, way: newWay(call),
 		zap: rs.log.With(zap.Stringer("run", run.ID), zap.String("provider", run.Provider)),
 	}
 	d.phase.Store(phaseConnecting)
@@ -63,7 +62,6 @@ func (d *drain) run(ctx context.Context) {
 		if !again {
 			return
 		}
-		d.phase.Store(phaseRetrying)
 		if err := sleep(ctx, wait); err != nil {
 			d.close(ctx, nil, Failed, Closing{Reason: reasonOf(err)})
 			return
@@ -120,17 +118,4 @@ func (d *drain) sealLater(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// decide asks the policy what follows an attempt that ended so.
-func (d *drain) decide(e *ending) (policy.Verdict, policy.Decision) {
-	v := policy.Classify(e.evidence())
-	b := d.started.Budget
-	return v, policy.Decide(policy.Situation{
-		Verdict:      v,
-		Kind:         d.started.Kind,
-		AttemptsLeft: b.Attempts - b.Spent - e.row.N,
-		ElapsedLeft:  time.Until(b.Since.Add(b.Elapsed)),
-		CostLeft:     math.Inf(1),
-	})
 }

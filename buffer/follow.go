@@ -58,7 +58,7 @@ type stream struct {
 // attempt makes one physical send, with its ledger row committed before, and follows the answer to
 // its end. It reports whether another attempt is to be made, and after what wait.
 func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again bool) {
-	s := &stream{d: d, row: Attempt{N: n, Route: d.call.Route.Name, Model: d.started.Model, Sent: time.Now(), Billed: policy.BilledUnknown}}
+	s := &stream{d: d, row: Attempt{N: n, Route: d.way.route.Name, Model: d.way.model, Sent: time.Now(), Billed: policy.BilledUnknown}}
 	if err := d.log.Attempt(context.WithoutCancel(ctx), s.row); err != nil {
 		// Nothing was sent. A crash here leaves an open row of a request that never left.
 		if !errors.Is(err, ErrSealed) {
@@ -71,12 +71,14 @@ func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again b
 		d.first = s.row.Sent
 	}
 	wire := provider.NewWire()
-	s.clocks = clocks{set: d.call.Route.Clocks.WithDefaults(d.started.Dialect, d.started.Model, d.started.Stream), wire: wire, begun: s.row.Sent, first: d.first}
+	s.clocks = clocks{set: d.way.route.Clocks.WithDefaults(d.started.Dialect, d.way.model, d.started.Stream), wire: wire, begun: s.row.Sent, first: d.first}
 
 	sending, hangUp := context.WithCancel(ctx)
 	arrivals := make(chan arrival)
 	var receiver sync.WaitGroup
-	receiver.Go(func() { receive(sending, d.rs.client, &d.call, wire, d.rs.cfg.MaxChunk, arrivals) })
+	receiver.Go(func() {
+		receive(sending, d.rs.client, d.way.send, wire, cutting{stream: d.started.Stream, max: d.rs.cfg.MaxChunk}, arrivals)
+	})
 	e, err := s.follow(ctx, arrivals)
 	hangUp()
 	receiver.Wait()
@@ -95,6 +97,7 @@ func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again b
 func (s *stream) follow(ctx context.Context, arrivals <-chan arrival) (*ending, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	wrote := s.clocks.wire.Wrote()
 	for {
 		name, at := s.clocks.next()
 		if !s.settleAt.IsZero() && (at.IsZero() || s.settleAt.Before(at)) {
@@ -113,6 +116,11 @@ func (s *stream) follow(ctx context.Context, arrivals <-chan arrival) (*ending, 
 			}
 			if e, err := s.take(ctx, a); e != nil || err != nil {
 				return e, err
+			}
+		case <-wrote: // from now on the provider is the one to be waited for
+			wrote = nil
+			if s.head == nil {
+				s.d.phase.Store(phaseHeaders)
 			}
 		case <-ring:
 			if e, err := s.ring(ctx, name); e != nil || err != nil {

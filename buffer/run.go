@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"math"
 	"net/http"
 	"time"
 
@@ -82,6 +83,14 @@ type Budget struct {
 	CostUSD  float64       // 0 is no limit
 	Spent    int           // sends that were made before this run, by the caller's SDK or by RetryOf
 	Since    time.Time     // when the first run of the chain was created
+}
+
+// left is how many US dollars there are when spent may be gone.
+func (b Budget) left(spent float64) float64 {
+	if b.CostUSD == 0 {
+		return math.Inf(1)
+	}
+	return b.CostUSD - spent
 }
 
 // Chunk is one upstream event, byte for byte. Data must not be modified: readers share it.

@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -68,13 +69,17 @@ type Send struct {
 type Wire struct {
 	reused  atomic.Bool
 	written atomic.Int64
-	sent    atomic.Int64 // unix nanoseconds at which the request was written whole; 0 before
-	last    atomic.Int64 // unix nanoseconds of the last byte that came or of the connection
-	now     func() time.Time
+	sent    atomic.Int64  // unix nanoseconds at which the request was written whole; 0 before
+	last    atomic.Int64  // unix nanoseconds of the last byte that came
+	wrote   chan struct{} // closed when sent is set
+	once    sync.Once
 }
 
 // NewWire returns a Wire that has seen nothing yet.
-func NewWire() *Wire { return &Wire{now: time.Now} }
+func NewWire() *Wire { return &Wire{wrote: make(chan struct{})} }
+
+// Wrote is closed when the request has been written whole.
+func (w *Wire) Wrote() <-chan struct{} { return w.wrote }
 
 // Reused reports whether the connection had carried a request before.
 func (w *Wire) Reused() bool { return w.reused.Load() }
@@ -114,7 +119,7 @@ func (c *Client) Open(ctx context.Context, s Send, w *Wire) (*Answer, error) {
 		GotConn: func(i httptrace.GotConnInfo) { w.reused.Store(i.Reused) },
 		WroteRequest: func(i httptrace.WroteRequestInfo) {
 			if i.Err == nil {
-				w.sent.Store(w.now().UnixNano())
+				w.once.Do(func() { w.sent.Store(time.Now().UnixNano()); close(w.wrote) })
 			}
 		},
 	})
@@ -165,7 +170,7 @@ type stamped struct {
 func (s *stamped) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
 	if n > 0 {
-		s.w.last.Store(s.w.now().UnixNano())
+		s.w.last.Store(time.Now().UnixNano())
 	}
 	return n, err
 }

@@ -21,6 +21,12 @@ type Route struct {
 	// dialect wants in place of the caller's credential. Empty: the caller's credential goes through.
 	Key    string
 	Clocks Clocks
+
+	Region    string        // where data is kept; a fallback of a route with one must be in the same
+	Expected  time.Duration // how long it is thought to take to the first content; 0 is not known
+	Price     Price         // 0 is not known
+	NoRetry   bool          // never the same route again within one run
+	Fallbacks []Fallback    // approved, in order of preference
 }
 
 // Clocks bound the steps of one attempt. A zero clock takes its default; a negative one is off.

@@ -39,3 +39,13 @@ func count(v gjson.Result, input, output *int64) {
 		return true
 	})
 }
+
+// Total is the provider's own total, or the sum where it gives none.
+func (u Usage) Total() int64 {
+	for _, name := range []string{"total_tokens", "totalTokenCount", "totalTokens"} {
+		if v := gjson.GetBytes(u.Raw, name); v.Type == gjson.Number {
+			return max(v.Int(), u.InputTokens+u.OutputTokens)
+		}
+	}
+	return u.InputTokens + u.OutputTokens
+}
