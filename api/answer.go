@@ -100,8 +100,20 @@ func (a *answer) follow(ctx context.Context) {
 	}
 }
 
-// next is the tail's next page, or errEarly after wait; 0 waits without end.
+// next is the tail's next page, or errEarly after wait; 0 waits without end. A run that has
+// committed has a status to send while its next chunk is waited for.
 func (a *answer) next(ctx context.Context, wait time.Duration) (buffer.Page, error) {
+	if !a.sent {
+		page, err := a.tail.Poll(ctx)
+		if err != nil || len(page.Chunks) > 0 {
+			return page, err
+		}
+		if page.Run.State != buffer.Idle {
+			a.begin(page.Run)
+			a.flush()
+			wait = a.pause(page.Run)
+		}
+	}
 	if wait <= 0 {
 		return a.tail.Next(ctx)
 	}

@@ -37,9 +37,6 @@ func (c *Callers) hash(credential string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// credentialHeaders are where SDKs put their key, in the order in which they are asked.
-var credentialHeaders = []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key"}
-
 // Identify returns the request's caller. With buffer keys configured, the header that carried the
 // key is removed, so that it never reaches a provider.
 func (c *Callers) Identify(r *http.Request) (string, error) {
@@ -52,7 +49,7 @@ func (c *Callers) Identify(r *http.Request) (string, error) {
 	if key := r.Header.Get(wire.HeaderBufferKey); key != "" { // all other credentials go through
 		return c.name(key)
 	}
-	for _, h := range credentialHeaders {
+	for _, h := range provider.CredentialHeaders {
 		v := r.Header.Get(h)
 		if v == "" || h == "Api-Key" {
 			continue
@@ -75,7 +72,7 @@ func (c *Callers) name(key string) (string, error) {
 
 // credential is the secret that the request carries for its provider; empty for none.
 func credential(r *http.Request) string {
-	for _, h := range credentialHeaders {
+	for _, h := range provider.CredentialHeaders {
 		if v := r.Header.Get(h); v != "" {
 			return bare(v)
 		}
@@ -102,15 +99,5 @@ func authorize(out http.Header, route provider.Route, d provider.Dialect, in htt
 	if key == "" {
 		return
 	}
-	for _, h := range credentialHeaders {
-		out.Del(h)
-	}
-	switch d {
-	case provider.Anthropic:
-		out.Set("X-Api-Key", key)
-	case provider.Gemini:
-		out.Set("X-Goog-Api-Key", key)
-	default:
-		out.Set("Authorization", "Bearer "+key)
-	}
+	provider.Authorize(out, d, key)
 }

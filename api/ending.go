@@ -80,6 +80,9 @@ func failedCode(run buffer.Run) string {
 	case buffer.Storage:
 		return wire.CodeStorage
 	}
+	if run.Status == http.StatusGatewayTimeout {
+		return wire.CodeUpstreamTimeout
+	}
 	return wire.CodeUpstreamFailed
 }
 
@@ -118,7 +121,9 @@ func (a *answer) stored(ctx context.Context) {
 
 // poll answers as soon as there is one chunk, with what is there then, or 204 after the wait.
 func (a *answer) poll(ctx context.Context, wait time.Duration) {
-	page, err := a.next(ctx, wait)
+	bounded, cancel := context.WithTimeoutCause(ctx, wait, errEarly)
+	defer cancel()
+	page, err := a.tail.Next(bounded)
 	switch {
 	case errors.Is(err, errEarly):
 		a.describe(a.w.Header(), page.Run)

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -33,26 +34,29 @@ func (s *Server) native(h nativeHandler) http.HandlerFunc {
 	}
 }
 
-// owned returns the run that the text names, if it is the caller's. An unknown run and another's
-// are one case: the same lookup, the same answer.
+// owned returns the run that the text names, without its ledger, if it is the caller's. An unknown
+// run and another's are one case: the same lookup, the same answer.
 func (s *Server) owned(ctx context.Context, caller, text string) (buffer.Run, error) {
 	id, err := ulid.ParseStrict(strings.ToUpper(text))
 	if err != nil {
 		return buffer.Run{}, buffer.ErrNotFound
 	}
-	run, err := s.Store.Get(ctx, id)
-	if err != nil {
+	page, err := s.Store.Read(ctx, id, 0, 1) // from memory, where the run is recent
+	if err != nil && !errors.Is(err, buffer.ErrReleased) {
 		return buffer.Run{}, err
 	}
-	if run.Caller != caller {
+	if page.Run.Caller != caller {
 		return buffer.Run{}, buffer.ErrNotFound
 	}
-	return run, nil
+	return page.Run, nil
 }
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request, caller string) error {
 	run, err := s.owned(r.Context(), caller, mux.Vars(r)["run"])
 	if err != nil {
+		return err
+	}
+	if run, err = s.Store.Get(r.Context(), run.ID); err != nil {
 		return err
 	}
 	return s.writeRun(w, run)

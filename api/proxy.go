@@ -174,17 +174,10 @@ func (s *Server) call(r *http.Request, p *proxied, body []byte) (buffer.Call, re
 
 // storedPath is the path and query as called, without the credential that Gemini's clients put there.
 func storedPath(u *url.URL) string {
-	q := strings.Split(u.RawQuery, "&")
-	kept := q[:0]
-	for _, pair := range q {
-		if name, _, _ := strings.Cut(pair, "="); pair != "" && name != "key" {
-			kept = append(kept, pair)
-		}
+	if query := provider.WithoutKey(u.RawQuery); query != "" {
+		return u.EscapedPath() + "?" + query
 	}
-	if len(kept) == 0 {
-		return u.EscapedPath()
-	}
-	return u.EscapedPath() + "?" + strings.Join(kept, "&")
+	return u.EscapedPath()
 }
 
 // bodyHash tells two requests apart: method, path and body as sent, not the headers.

@@ -57,7 +57,7 @@ func wireUsage(u *provider.Usage) *wire.Usage {
 	if u == nil {
 		return nil
 	}
-	return &wire.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens}
+	return &wire.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, TotalTokens: u.Total()}
 }
 
 func disconnectText(o buffer.OnDisconnect) string {

@@ -96,6 +96,7 @@ type Run struct {
 type Usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
+	TotalTokens  int64 `json:"total_tokens"` // the provider's own figure, or the sum
 }
 
 // Attempt is one row of a run's ledger.
