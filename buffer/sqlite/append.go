@@ -1,0 +1,183 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/spool-dev/spool/buffer"
+)
+
+// runLog is the right of one owner to append to one run.
+type runLog struct {
+	s     *Store
+	id    ulid.ULID
+	owner int64
+}
+
+// Append implements buffer.Log. If its context ends first, the chunks may be committed all the same.
+func (l *runLog) Append(ctx context.Context, chunks [][]byte, state buffer.State, c buffer.Closing) error {
+	size := len(c.Partial)
+	for _, data := range chunks {
+		size += len(data)
+	}
+	return l.s.queue.do(ctx, &appendOp{log: l, chunks: chunks, state: state, closing: c}, len(chunks), size)
+}
+
+type appendOp struct {
+	log     *runLog
+	chunks  [][]byte
+	state   buffer.State
+	closing buffer.Closing
+}
+
+func (o *appendOp) apply(t *tx) (refusal, err error) {
+	d, err := t.draft(o.log.id)
+	if err != nil {
+		return nil, err
+	}
+	if d == nil || d.owner != o.log.owner || !d.run.State.Live() {
+		return buffer.ErrSealed, nil
+	}
+	if !d.run.State.CanBecome(o.state) {
+		return fmt.Errorf("append: run is %s and cannot become %q", d.run.State, o.state), nil
+	}
+	if o.state == buffer.Completed && o.closing.Reason != "" {
+		return fmt.Errorf("append: a completed run has no reason, not %s", o.closing.Reason), nil
+	}
+	if a := o.closing.Attempt; a != nil && a.N < 1 {
+		return errAttemptNumber(a.N), nil
+	}
+	ok, err := t.change(d, o.state, o.closing, o.chunks)
+	if err == nil && !ok {
+		refusal = buffer.ErrSealed
+	}
+	return refusal, err
+}
+
+const (
+	// advance is the fence: the row must be this owner's, live, and where it was left.
+	advance   = `UPDATE runs SET head = ?, bytes = ? WHERE run = ? AND owner = ? AND state = ? AND head = ?`
+	changeRun = `UPDATE runs SET state = ?, outcome = ?, reason = ?, head = ?, bytes = ?, committed = ?, ended = ?, released = ?
+		WHERE run = ? AND owner = ? AND state = ? AND head = ?`
+	changeCall = `UPDATE calls SET notes = ?, status = ?, header = ?, framing = ?, provider_id = ?, partial = ?,
+		input_tokens = ?, output_tokens = ?, usage = ? WHERE run = ?`
+	closeAttempts = `UPDATE attempts SET ended = ?, billed = 'unknown' WHERE run = ? AND ended IS NULL`
+)
+
+// change moves a run to its next state, with chunks and closing facts. It is false, and nothing was
+// changed, where the file does not agree with what memory says of the run: it has another owner
+// by now.
+func (t *tx) change(d *draft, to buffer.State, c buffer.Closing, chunks [][]byte) (bool, error) {
+	before := d.run
+	after := t.next(d.run, to, c)
+	head, bytes := before.Head+int64(len(chunks)), before.Bytes
+	for _, data := range chunks {
+		bytes += int64(len(data))
+	}
+	var n int64
+	var err error
+	if to == before.State && after.Reason == before.Reason {
+		n, err = t.exec(advance, head, bytes, d.row, d.owner, string(before.State), before.Head)
+	} else {
+		n, err = t.exec(changeRun, string(after.State), string(after.Outcome), string(after.Reason), head, bytes,
+			millis(after.Committed), millis(after.Ended), millis(after.Released), d.row, d.owner, string(before.State), before.Head)
+	}
+	if err != nil {
+		return false, fmt.Errorf("change run: %w", err)
+	}
+	if n == 0 {
+		t.lost(d)
+		return false, nil
+	}
+	d.run, d.changed = after, true
+	t.add(d, chunks)
+	return true, t.changeFacts(d, before, c)
+}
+
+// next is the run after a transition, but for its head.
+func (t *tx) next(r buffer.Run, to buffer.State, c buffer.Closing) buffer.Run {
+	r = closed(r, c)
+	if r.State == buffer.Idle && to != buffer.Idle && to != buffer.Failed {
+		r.Committed = t.now
+	}
+	if r.State.Live() && to.Ended() {
+		r.Outcome, r.Ended = to, t.now
+	}
+	if to == buffer.Completed {
+		r.Reason = ""
+	}
+	if to == buffer.Released {
+		r.Released = t.now
+	}
+	r.State = to
+	return r
+}
+
+// closed is r with the facts of c. Notes add up. Nothing is changed in place: readers share r's.
+func closed(r buffer.Run, c buffer.Closing) buffer.Run {
+	if c.Status != 0 {
+		r.Status = c.Status
+	}
+	if c.Header != nil {
+		r.Header = c.Header.Clone()
+	}
+	if c.Framing != "" {
+		r.Framing = c.Framing
+	}
+	if c.ProviderID != "" {
+		r.ProviderID = c.ProviderID
+	}
+	if c.Reason != "" {
+		r.Reason = c.Reason
+	}
+	if c.Partial != nil {
+		r.Partial = c.Partial
+	}
+	if c.Usage != nil {
+		u := *c.Usage
+		r.Usage = &u
+	}
+	for _, note := range c.Notes {
+		if !slices.Contains(r.Notes, note) {
+			r.Notes = append(slices.Clip(r.Notes), note)
+		}
+	}
+	return r
+}
+
+// changeFacts writes the wide columns where c has any, and with the end of the run the end of what is
+// open in its ledger: nobody will complete it, unless this owner does so later.
+func (t *tx) changeFacts(d *draft, before buffer.Run, c buffer.Closing) error {
+	r := d.run
+	if c.Status != 0 || c.Header != nil || c.Framing != "" || c.ProviderID != "" || c.Partial != nil || c.Usage != nil || len(c.Notes) > 0 {
+		input, output, raw := usageValues(r.Usage)
+		notes := "[]"
+		if len(r.Notes) > 0 {
+			notes = jsonText(r.Notes)
+		}
+		if _, err := t.exec(changeCall, notes, r.Status, headerText(r.Header), string(r.Framing), r.ProviderID, r.Partial,
+			input, output, raw, d.row); err != nil {
+			return fmt.Errorf("change call: %w", err)
+		}
+	}
+	if c.Attempt != nil {
+		if _, err := t.putAttempt(d, *c.Attempt); err != nil {
+			return err
+		}
+	}
+	if before.State.Live() && r.State.Ended() {
+		if _, err := t.exec(closeAttempts, t.now.UnixMilli(), d.row); err != nil {
+			return fmt.Errorf("close attempts: %w", err)
+		}
+	}
+	return nil
+}
+
+// lost drops what memory says of a run that another owner has taken.
+func (t *tx) lost(d *draft) {
+	delete(t.drafts, d.run.ID)
+	t.w.s.window.forget(d.run.ID)
+}

@@ -1,0 +1,143 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// fullCheckBytes is the size up to which a file is checked with its indexes; that takes seconds for
+// each gigabyte.
+const fullCheckBytes = 1 << 30
+
+// rules are the stored invariants. Each query gives the runs that break one, and how.
+var rules = []string{
+	// Positions are dense up to the head. What is being swept may lack its beginning.
+	`SELECT r.id, 'head is ' || r.head || ', but there are ' || count(c.pos) || ' chunks, from '
+			|| coalesce(min(c.pos), '-') || ' to ' || coalesce(max(c.pos), '-')
+		FROM runs r LEFT JOIN chunks c ON c.run = r.run WHERE r.swept IS NULL GROUP BY r.run
+		HAVING count(c.pos) = 0 AND r.head > 0
+			OR max(c.pos) <> r.head - 1
+			OR count(c.pos) <> max(c.pos) - min(c.pos) + 1
+			OR min(c.pos) <> 0 AND r.released IS NULL`,
+	// An offset is the one before plus the chunk's length.
+	`SELECT r.id, 'chunk ' || pos || ' ends at ' || "end" || ', but should at ' || want FROM (
+			SELECT run, pos, "end", length(data) + lag("end", 1, CASE pos WHEN 0 THEN 0 ELSE "end" - length(data) END)
+				OVER (PARTITION BY run ORDER BY pos) AS want FROM chunks) c
+		JOIN runs r ON r.run = c.run WHERE "end" <> want`,
+	`SELECT r.id, 'has ' || r.bytes || ' bytes, but its last chunk ends at ' || coalesce(c."end", 0)
+		FROM runs r LEFT JOIN chunks c ON c.run = r.run AND c.pos = r.head - 1
+		WHERE r.swept IS NULL AND r.bytes <> coalesce(c."end", 0)`,
+	`SELECT r.id, 'is swept, but has ' || count(*) || ' chunks'
+		FROM runs r JOIN chunks c ON c.run = r.run WHERE r.swept IS NOT NULL GROUP BY r.run`,
+	`SELECT id, 'is ' || state || ' without a time of its end or an outcome'
+		FROM runs WHERE state NOT IN ('idle', 'streaming') AND (ended IS NULL OR outcome = '')`,
+	`SELECT id, 'is ' || state || ', but has ended' FROM runs WHERE state IN ('idle', 'streaming') AND (ended IS NOT NULL OR outcome <> '')`,
+	`SELECT id, 'is completed for the reason ' || reason FROM runs WHERE outcome = 'completed' AND reason <> ''`,
+	// A later owner recovers the runs of all earlier ones before it serves.
+	`SELECT id, 'is ' || state || ', but its owner ' || owner || ' is dead'
+		FROM runs WHERE ended IS NULL AND owner < (SELECT max(id) FROM owners WHERE recovered IS NOT NULL)`,
+	`SELECT r.id, 'has no call' FROM runs r LEFT JOIN calls c ON c.run = r.run WHERE c.run IS NULL`,
+	`SELECT r.id, 'is named by a key of ' || k.caller || ' that is not its own'
+		FROM keys k JOIN runs r ON r.run = k.run JOIN calls c ON c.run = r.run WHERE k.caller <> r.caller OR k.key <> c.key`,
+	`SELECT r.id, 'has a key that names no run'
+		FROM runs r JOIN calls c ON c.run = r.run LEFT JOIN keys k ON k.caller = r.caller AND k.key = c.key
+		WHERE c.key <> '' AND k.run IS NULL AND r.id NOT IN (SELECT retry_of FROM calls)`,
+	`SELECT r.id, 'has ended, but its attempt ' || a.n || ' is open'
+		FROM attempts a JOIN runs r ON r.run = a.run WHERE a.ended IS NULL AND r.ended IS NOT NULL`,
+	`SELECT id, 'has chunks, but no attempt was sent'
+		FROM runs r WHERE head > 0 AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.run = r.run)`,
+}
+
+// Check verifies the stored invariants of the log in dir, of a running process or a stopped one, in
+// one snapshot. It returns a line for each fault, and creates and changes nothing.
+func Check(ctx context.Context, dir string) ([]string, error) {
+	file := filepath.Join(dir, fileName)
+	db, err := openReadOnly(file)
+	if err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	defer db.Close() // it was only read from
+	have, want, err := versions(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	if have > want {
+		return nil, fmt.Errorf("check: %w", ErrNewer)
+	}
+	if have < want {
+		return nil, fmt.Errorf("check: the schema is %d, and becomes %d when the log is next opened", have, want)
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	defer tx.Rollback() // it has only read
+	return check(ctx, tx, file)
+}
+
+func check(ctx context.Context, tx *sql.Tx, file string) ([]string, error) {
+	faults, err := checkFile(ctx, tx, file)
+	if err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	for _, rule := range rules {
+		broken, err := lines(ctx, tx, rule, func(rows *sql.Rows) (string, error) {
+			var id, what string
+			err := rows.Scan(&id, &what)
+			return "run " + id + " " + what, err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("check: %w", err)
+		}
+		faults = append(faults, broken...)
+	}
+	return faults, nil
+}
+
+// checkFile has SQLite look for damage. CHECK constraints are not among it: SQLite leaves them out of a
+// schema that it may not write to.
+func checkFile(ctx context.Context, tx *sql.Tx, file string) ([]string, error) {
+	pragma := "PRAGMA integrity_check"
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > fullCheckBytes {
+		pragma = "PRAGMA quick_check"
+	}
+	damage, err := lines(ctx, tx, pragma, func(rows *sql.Rows) (line string, err error) {
+		err = rows.Scan(&line)
+		return "file: " + line, err
+	})
+	if len(damage) == 1 && damage[0] == "file: ok" {
+		damage = nil
+	}
+	strays, err2 := lines(ctx, tx, "PRAGMA foreign_key_check", func(rows *sql.Rows) (string, error) {
+		var table, parent string
+		var row sql.NullInt64
+		var key int
+		err := rows.Scan(&table, &row, &parent, &key)
+		return fmt.Sprintf("file: row %d of %s names a row of %s that is not there", row.Int64, table, parent), err
+	})
+	return append(damage, strays...), errors.Join(err, err2)
+}
+
+func lines(ctx context.Context, tx *sql.Tx, query string, line func(*sql.Rows) (string, error)) (all []string, err error) {
+	rows, err := tx.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() // Err below says whether all came
+	for rows.Next() {
+		l, err := line(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, rows.Err()
+}

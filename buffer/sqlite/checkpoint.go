@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+)
+
+const (
+	pageSize = 4096
+	// checkpointPages is the size of the write-ahead log, 16 MiB, at which it is copied back into the file.
+	checkpointPages = 16 << 20 / pageSize
+)
+
+// checkpointer keeps the write-ahead log bounded without stalling the writer: it copies most of it on
+// a connection of its own while the writer goes on, and then has the writer copy the little that
+// came meanwhile, so that the log starts again from its beginning. Both steps are PASSIVE: they wait
+// for no reader. A reader that stays on an old snapshot only makes the log grow for as long.
+type checkpointer struct {
+	s    *Store
+	conn *conn
+
+	pages atomic.Int64  // written since the last checkpoint, about
+	due   chan struct{} // holds one token when it is time
+	quit  chan struct{}
+}
+
+func newCheckpointer(ctx context.Context, s *Store) (*checkpointer, error) {
+	c, err := openConn(ctx, openPool(s.dir.file(), 1, fixerPragmas(s.cfg.Sync)))
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return &checkpointer{s: s, conn: c, due: make(chan struct{}, 1), quit: make(chan struct{})}, nil
+}
+
+// wrote is told by the writer after each commit.
+func (c *checkpointer) wrote(pages int64) {
+	if c.pages.Add(pages) < checkpointPages {
+		return
+	}
+	select {
+	case c.due <- struct{}{}:
+	default: // it knows
+	}
+}
+
+func (c *checkpointer) run() {
+	for {
+		select {
+		case <-c.quit:
+			return
+		case <-c.due:
+		}
+		c.pages.Store(0)
+		err := c.conn.checkpoint()
+		if err == nil {
+			err = c.s.queue.do(context.Background(), checkpoint{}, 0, 0)
+		}
+		if err != nil {
+			// The log is larger than it should be, and nothing else: the next round tries again.
+			c.s.log.Warn("checkpoint failed", zap.Error(err))
+		}
+	}
+}
+
+func (c *checkpointer) stop() { close(c.quit) }
+
+func (c *checkpointer) close() error { return c.conn.close() }
+
+// checkpoint is the writer's own share. It ends its batch.
+type checkpoint struct{}
+
+func (checkpoint) apply(t *tx) (refusal, err error) {
+	t.checkpoint = true
+	return nil, nil
+}
+
+func (c *conn) checkpoint() error {
+	var busy, pages, copied int
+	if _, err := c.scan("PRAGMA wal_checkpoint(PASSIVE)", nil, &busy, &pages, &copied); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// conn is one connection that one goroutine uses, with the statements it has prepared. Its calls
+// take no context: a transaction serves many callers, and none of them may end it.
+type conn struct {
+	db    *sql.DB
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+func openConn(ctx context.Context, db *sql.DB) (*conn, error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &conn{db: db, conn: c, stmts: map[string]*sql.Stmt{}}, nil
+}
+
+func (c *conn) prepare(query string) (*sql.Stmt, error) {
+	if s := c.stmts[query]; s != nil {
+		return s, nil
+	}
+	s, err := c.conn.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	c.stmts[query] = s
+	return s, nil
+}
+
+// exec returns how many rows it changed.
+func (c *conn) exec(query string, args ...any) (int64, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := s.Exec(args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// scan reads the first row into dest, and reports whether there was one.
+func (c *conn) scan(query string, args []any, dest ...any) (bool, error) {
+	s, err := c.prepare(query)
+	if err != nil {
+		return false, err
+	}
+	err = s.QueryRow(args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// each reads all rows: next scans one of them.
+func (c *conn) each(query string, args []any, next func(*sql.Rows) error) error {
+	s, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	rows, err := s.Query(args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // Err below says whether all came
+	for rows.Next() {
+		if err := next(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (c *conn) close() error {
+	var errs []error
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, c.conn.Close(), c.db.Close())...)
+}

@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"context"
+	"testing"
+
+	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/buffer/storetest"
+)
+
+// engine is this package for the suite.
+func engine(window int64) storetest.Engine {
+	return storetest.Engine{
+		Open: func(t *testing.T, dir string) buffer.Store {
+			return openStore(t, Config{Dir: dir, lazy: true, Window: window})
+		},
+		Check:   wantSound,
+		Abandon: func(t *testing.T, s buffer.Store) { abandon(t, s.(*Store)) },
+	}
+}
+
+func TestContract_FromMemory(t *testing.T) { storetest.Run(t, engine(0)) }
+
+// A window for some chunks only has all three: reads from memory, from the file, and evictions.
+func TestContract_SmallWindow(t *testing.T) { storetest.Run(t, engine(2048)) }
+
+func openStore(t testing.TB, cfg Config) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// abandon gives up the folder's lock, as the death of the process would, and nothing else.
+func abandon(t testing.TB, s *Store) {
+	t.Helper()
+	if err := s.dir.lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if s.dir, err = openFolder(t.TempDir()); err != nil { // for Close to give up
+		t.Fatal(err)
+	}
+}
+
+func wantSound(t *testing.T, dir string) {
+	t.Helper()
+	faults, err := Check(context.WithoutCancel(t.Context()), dir) // it has ended where this is a cleanup
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range faults {
+		t.Error(f)
+	}
+}

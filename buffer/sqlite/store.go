@@ -1,0 +1,177 @@
+// Package sqlite is the embedded engine: runs in one SQLite file of a data folder that belongs to
+// one process at a time.
+//
+//	Create, Append, Attempt, Seal, Release, Sweep, Recover
+//	   │ a request each
+//	   ▼
+//	queue ──▶ writer: one transaction for all that has arrived ── COMMIT ──▶ window ──▶ bells ──▶ answers
+//	                                                                │
+//	Read ◀── window, or else a reader's own snapshot of the file ◀──┘
+//
+// The writer is the only one that changes the file and the window; readers take no lock that it
+// holds while it works.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/buffer"
+)
+
+// Config says where the log is and how it is kept.
+type Config struct {
+	Dir    string           // the data folder; created where it is missing
+	Sync   string           // "full", the default: a commit survives a power cut. "normal": it survives a kill only
+	Log    *zap.Logger      // nil is silent
+	Window int64            // bytes of recent chunks kept in memory over all runs; 0 is DefaultWindow, below 0 none
+	Now    func() time.Time // nil is time.Now
+
+	fault func(point string) error // the seam where tests make the file fail; nil in service
+	lazy  bool                     // never flush: only for tests, which cannot cut the power
+}
+
+// DefaultWindow is the memory for recent chunks: some seconds of a busy service, so that a reader
+// who keeps up never asks the file.
+const DefaultWindow = 64 << 20
+
+// readers is the number of connections that read at the same time: replays queue behind each other
+// instead of taking the processors from the writer.
+const readers = 4
+
+// Store is a buffer.Store in one data folder.
+type Store struct {
+	cfg    Config
+	log    *zap.Logger
+	dir    *folder
+	read   *sql.DB
+	window *window
+	bells  *bells
+	queue  *queue
+	writer *writer
+	check  *checkpointer
+
+	done  sync.WaitGroup
+	close sync.Once
+	ended error // what Close returns, each time
+}
+
+var _ buffer.Store = (*Store)(nil)
+
+// Open takes the folder for this process, brings its schema up to date and starts the writer. It
+// refuses a folder that another process holds (ErrInUse), that was written by a newer version
+// (ErrNewer), or that cannot be written, and leaves all of them as they are.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := openFolder(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := open(ctx, cfg, dir)
+	if err != nil {
+		dir.close()
+		return nil, fmt.Errorf("folder %s: %w", cfg.Dir, err)
+	}
+	s.done.Go(s.writer.run)
+	s.done.Go(s.check.run)
+	s.log.Info("log opened", zap.String("folder", cfg.Dir), zap.String("sync", cfg.Sync), zap.Int64("owner", s.writer.owner))
+	return s, nil
+}
+
+func (c Config) complete() (Config, error) {
+	if c.Dir == "" {
+		return c, errors.New("no data folder")
+	}
+	if c.Sync == "" {
+		c.Sync = "full"
+	}
+	if c.Sync != "full" && c.Sync != "normal" {
+		return c, fmt.Errorf("sync %q: want full or normal", c.Sync)
+	}
+	if c.lazy {
+		c.Sync = "off"
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if c.Window == 0 {
+		c.Window = DefaultWindow
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.fault == nil {
+		c.fault = func(string) error { return nil }
+	}
+	return c, nil
+}
+
+func open(ctx context.Context, cfg Config, dir *folder) (_ *Store, err error) {
+	if err := migrate(ctx, dir.file(), cfg.Sync); err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, log: cfg.Log, dir: dir, window: newWindow(cfg.Window), bells: newBells(), queue: newQueue()}
+	s.read = openPool(dir.file(), readers, readerPragmas)
+	s.check, err = newCheckpointer(ctx, s)
+	if err == nil {
+		s.writer, err = newWriter(ctx, s)
+	}
+	if err != nil {
+		_ = s.closeFiles() // nothing was written; the first error is the one to tell
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close finishes what was accepted, says in the file that this owner has ended, and gives the
+// folder up. Runs that are live stay so until the next owner recovers them. Every bell rings.
+func (s *Store) Close() error {
+	s.close.Do(func() {
+		s.queue.close()
+		s.check.stop()
+		s.done.Wait()
+		s.bells.ringAll()
+		s.ended = errors.Join(s.writer.end(), s.closeFiles(), s.dir.close())
+		s.log.Info("log closed", zap.Int64("owner", s.writer.owner), zap.Error(s.ended))
+	})
+	return s.ended
+}
+
+func (s *Store) closeFiles() error {
+	var errs []error
+	if s.writer != nil {
+		errs = append(errs, s.writer.close())
+	}
+	if s.check != nil {
+		errs = append(errs, s.check.close())
+	}
+	return errors.Join(append(errs, s.read.Close())...)
+}
+
+// Watch implements buffer.Store. Within one process no wake-up is lost.
+func (s *Store) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) {
+	return s.bells.watch(id)
+}
+
+// now is the clock in the resolution of the file, so that what is in memory equals what is stored.
+func (s *Store) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Millisecond) }
+
+// exists tells a missing file from one that cannot be looked at.
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

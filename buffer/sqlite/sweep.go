@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/spool-dev/spool/buffer"
+)
+
+// The bounds of one step, so that appends wait no longer for it than for each other.
+const (
+	sweepRuns   = 256
+	sweepChunks = 2000
+	sweepBytes  = 8 << 20
+)
+
+// Sweep implements buffer.Store, in three passes. A crash between two steps leaves nothing undone
+// that the next sweep would not find. The room in the file is used again for new chunks.
+func (s *Store) Sweep(ctx context.Context, now time.Time, open func(ulid.ULID) bool) (buffer.Swept, error) {
+	w := &sweep{s: s, ctx: ctx, now: now, open: open}
+	for _, pass := range []func() error{w.expire, w.drop, w.forget} {
+		if err := pass(); err != nil {
+			return w.done, fmt.Errorf("sweep: %w", err)
+		}
+	}
+	return w.done, nil
+}
+
+type sweep struct {
+	s    *Store
+	ctx  context.Context
+	now  time.Time
+	open func(ulid.ULID) bool
+	done buffer.Swept
+}
+
+// aged is a run with its place in the order that a pass goes by.
+type aged struct {
+	id  ulid.ULID
+	row int64
+	at  int64
+}
+
+const (
+	selectExpired = `SELECT id, run, ended + ttl FROM runs WHERE ended IS NOT NULL AND released IS NULL
+		AND ended + ttl <= ? AND (ended + ttl, run) > (?, ?) ORDER BY ended + ttl, run LIMIT ?`
+	selectUnswept = `SELECT id, run, 0 FROM runs WHERE released IS NOT NULL AND swept IS NULL AND run > ? ORDER BY run LIMIT ?`
+)
+
+// expire releases the ended runs whose TTL is over.
+func (w *sweep) expire() error {
+	var last aged
+	for {
+		page, err := w.page(selectExpired, w.now.UnixMilli(), last.at, last.row, sweepRuns)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		last = page[len(page)-1]
+		o := &expire{runs: w.unread(page), now: w.now}
+		if err := w.s.queue.do(w.ctx, o, len(o.runs), 0); err != nil {
+			return err
+		}
+		w.done.Released += o.released
+	}
+}
+
+// drop deletes the chunks of released runs, in steps.
+func (w *sweep) drop() error {
+	var last aged
+	for {
+		page, err := w.page(selectUnswept, last.row, sweepRuns)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		last = page[len(page)-1]
+		for page = w.unread(page); len(page) > 0; page = w.unread(page) {
+			o := &drop{runs: page}
+			if err := w.s.queue.do(w.ctx, o, sweepChunks, 0); err != nil {
+				return err
+			}
+			w.done.Chunks += o.chunks
+			page = page[o.finished:]
+		}
+	}
+}
+
+// forget removes the tombstones whose keys' time is over.
+func (w *sweep) forget() error {
+	for {
+		o := &forget{created: w.now.Add(-buffer.KeyTTL)}
+		if err := w.s.queue.do(w.ctx, o, sweepRuns, 0); err != nil {
+			return err
+		}
+		w.done.Forgotten += o.forgotten
+		if o.forgotten < sweepRuns {
+			return nil
+		}
+	}
+}
+
+// unread are those of the page that no tail is under way for.
+func (w *sweep) unread(page []aged) []aged {
+	var runs []aged
+	for _, r := range page {
+		if w.open == nil || !w.open(r.id) {
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}
+
+func (w *sweep) page(query string, args ...any) (page []aged, err error) {
+	err = w.s.snapshot(w.ctx, func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(w.ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close() // Err below says whether all came
+		for rows.Next() {
+			var r aged
+			var text string
+			if err := rows.Scan(&text, &r.row, &r.at); err != nil {
+				return err
+			}
+			if r.id, err = ulid.ParseStrict(text); err != nil {
+				return err
+			}
+			page = append(page, r)
+		}
+		return rows.Err()
+	})
+	return page, err
+}

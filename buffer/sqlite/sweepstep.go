@@ -1,0 +1,146 @@
+package sqlite
+
+import (
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/spool-dev/spool/buffer"
+)
+
+// expire releases runs that still are what the sweep saw.
+type expire struct {
+	runs     []aged
+	now      time.Time
+	released int
+}
+
+func (o *expire) apply(t *tx) (refusal, err error) {
+	o.released = 0
+	for _, r := range o.runs {
+		d, err := t.draft(r.id)
+		if err != nil {
+			return nil, err
+		}
+		if d == nil || !d.run.State.CanBecome(buffer.Released) || d.run.Expires().After(o.now) {
+			continue
+		}
+		ok, err := t.change(d, buffer.Released, buffer.Closing{}, nil)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			o.released++
+		}
+	}
+	return nil, nil
+}
+
+// drop deletes chunks of released runs up to the bounds of a step, each run's from its beginning on:
+// who reads it from there is refused at once, who is far ahead may still get to the end.
+type drop struct {
+	runs     []aged
+	chunks   int64
+	bytes    int64
+	finished int // runs at the front of runs that have no chunks any more
+}
+
+const (
+	// selectCut is the last chunk that fits into a step.
+	selectCut = `SELECT max(pos), max("end"), min("end") FROM (SELECT pos, "end" FROM chunks WHERE run = ? AND "end" <= ? ORDER BY pos LIMIT ?)`
+	// selectFirst is where the run begins by now.
+	selectFirst = `SELECT pos, "end" FROM chunks WHERE run = ? ORDER BY pos LIMIT 1`
+	deleteUpTo  = `DELETE FROM chunks WHERE run = ? AND pos <= ?`
+	markSwept   = `UPDATE runs SET swept = ? WHERE run = ? AND released IS NOT NULL`
+)
+
+func (o *drop) apply(t *tx) (refusal, err error) {
+	o.chunks, o.bytes, o.finished = 0, 0, 0
+	for _, r := range o.runs {
+		done, err := o.step(t, r)
+		if err != nil {
+			return nil, fmt.Errorf("delete chunks of run %s: %w", r.id, err)
+		}
+		if !done {
+			return nil, nil
+		}
+		o.finished++
+	}
+	return nil, nil
+}
+
+// step deletes from one run, and reports whether that was all of it.
+func (o *drop) step(t *tx, r aged) (done bool, err error) {
+	var pos, end int64
+	some, err := t.scan(selectFirst, []any{r.row}, &pos, &end)
+	if err != nil {
+		return false, err
+	}
+	if some {
+		if o.chunks >= sweepChunks || o.bytes >= sweepBytes {
+			return false, nil
+		}
+		var cut, last, first sql.NullInt64
+		if _, err := t.scan(selectCut, []any{r.row, end + sweepBytes - o.bytes, sweepChunks - o.chunks}, &cut, &last, &first); err != nil {
+			return false, err
+		}
+		n, err := t.exec(deleteUpTo, r.row, cut.Int64)
+		if err != nil {
+			return false, err
+		}
+		o.chunks += n
+		o.bytes += last.Int64 - first.Int64
+		if some, err = t.scan(selectFirst, []any{r.row}, &pos, &end); err != nil || some {
+			return false, err
+		}
+	}
+	if _, err := t.exec(markSwept, t.now.UnixMilli(), r.row); err != nil {
+		return false, err
+	}
+	t.gone = append(t.gone, r.id)
+	return true, nil
+}
+
+// forget removes tombstones. Only the sweep's first two passes make any.
+type forget struct {
+	created   time.Time // at the latest
+	forgotten int
+}
+
+const selectForgettable = `SELECT id FROM runs WHERE swept IS NOT NULL AND created <= ? ORDER BY created LIMIT ?`
+
+// The last of these is the run itself.
+var forgetRun = []string{
+	`DELETE FROM keys WHERE run = (SELECT run FROM runs WHERE id = ?)`,
+	`DELETE FROM attempts WHERE run = (SELECT run FROM runs WHERE id = ?)`,
+	`DELETE FROM calls WHERE run = (SELECT run FROM runs WHERE id = ?)`,
+	`DELETE FROM runs WHERE id = ?`,
+}
+
+func (o *forget) apply(t *tx) (refusal, err error) {
+	o.forgotten = 0
+	ids, err := t.ids(selectForgettable, o.created.UnixMilli(), sweepRuns)
+	if err != nil {
+		return nil, fmt.Errorf("read tombstones: %w", err)
+	}
+	for _, id := range ids {
+		if err := t.forget(id); err != nil {
+			return nil, fmt.Errorf("forget run %s: %w", id, err)
+		}
+	}
+	o.forgotten = len(ids)
+	return nil, nil
+}
+
+func (t *tx) forget(id ulid.ULID) error {
+	for _, query := range forgetRun {
+		if _, err := t.exec(query, id.String()); err != nil {
+			return err
+		}
+	}
+	delete(t.drafts, id)
+	t.gone = append(t.gone, id)
+	return nil
+}

@@ -1,0 +1,170 @@
+package sqlite
+
+import (
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/spool-dev/spool/buffer"
+)
+
+// What is reckoned for a chunk besides its bytes, and for an ended run besides its chunks.
+const (
+	chunkCost = 64
+	runCost   = 2048
+)
+
+// window keeps every live run's present row and the most recent chunks of all runs in memory. What
+// it hands out is never changed afterwards, so readers share it without a copy.
+type window struct {
+	mu   sync.RWMutex
+	runs map[ulid.ULID]*recent // changed by the writer alone, which may read it without the lock
+
+	// The rest is the writer's own.
+	limit int64
+	held  int64
+	order []segment // oldest first
+}
+
+// recent is one run in the window.
+type recent struct {
+	row   int64
+	owner int64
+	view  atomic.Pointer[view]
+
+	// The writer's own.
+	held int64
+	dead int // chunks that were evicted, but whose array is still in use
+	gone bool
+}
+
+// view is what one commit left: chunks are those of run from position first to the head.
+type view struct {
+	run    *buffer.Run
+	first  int64
+	chunks []buffer.Chunk
+}
+
+// segment is what one commit added for one run: the unit of eviction.
+type segment struct {
+	of     *recent
+	chunks int
+	cost   int64
+}
+
+func newWindow(limit int64) *window {
+	return &window{runs: map[ulid.ULID]*recent{}, limit: max(limit, 0)}
+}
+
+// read answers from memory where it can: not for what was evicted, and not beyond the head that it
+// knows, since another reader may have seen a commit that is announced in a moment.
+func (w *window) read(id ulid.ULID, from int64, max int) (buffer.Page, bool) {
+	w.mu.RLock()
+	r := w.runs[id]
+	w.mu.RUnlock()
+	if r == nil {
+		return buffer.Page{}, false
+	}
+	v := r.view.Load()
+	if from < v.first || from > v.run.Head {
+		return buffer.Page{}, false
+	}
+	rest := v.chunks[from-v.first:]
+	n := fit(rest, max)
+	return buffer.Page{Run: *v.run, Chunks: rest[:n:n]}, true
+}
+
+// fit is the number of chunks that fit into max bytes, and at least one where there is one.
+func fit(chunks []buffer.Chunk, max int) int {
+	if len(chunks) == 0 {
+		return 0
+	}
+	limit := chunks[0].End - int64(len(chunks[0].Data)) + int64(max)
+	n := sort.Search(len(chunks), func(i int) bool { return chunks[i].End > limit })
+	if n == 0 {
+		return 1
+	}
+	return n
+}
+
+// publish shows what a commit did to a run. Runs of other owners and runs that ended before are not
+// taken up: they are read from the file.
+func (w *window) publish(d *draft) {
+	r := w.runs[d.run.ID]
+	if r == nil {
+		if !d.fresh {
+			return
+		}
+		r = &recent{row: d.row, owner: d.owner}
+		r.view.Store(&view{run: &d.run})
+		w.mu.Lock()
+		w.runs[d.run.ID] = r
+		w.mu.Unlock()
+	}
+	old := r.view.Load()
+	// Readers hold shorter slices of the same array; appending behind their ends is invisible to them.
+	r.view.Store(&view{run: &d.run, first: old.first, chunks: append(old.chunks, d.added...)})
+	if len(d.added) > 0 {
+		cost := int64(len(d.added)) * chunkCost
+		for _, c := range d.added {
+			cost += int64(len(c.Data))
+		}
+		w.add(segment{of: r, chunks: len(d.added), cost: cost})
+	}
+	if d.run.State.Ended() && (d.fresh || old.run.State.Live()) {
+		w.add(segment{of: r, cost: runCost})
+	}
+}
+
+func (w *window) add(s segment) {
+	w.order = append(w.order, s)
+	s.of.held += s.cost
+	w.held += s.cost
+}
+
+// evict gives up the oldest until the rest fits: an ended run as a whole, of a live run its oldest
+// chunks only.
+func (w *window) evict() {
+	for w.held > w.limit && len(w.order) > 0 {
+		s := w.order[0]
+		w.order[0] = segment{}
+		w.order = w.order[1:]
+		switch {
+		case s.of.gone:
+		case s.of.view.Load().run.State.Ended():
+			w.forget(s.of.view.Load().run.ID)
+		default:
+			s.of.trim(s.chunks)
+			s.of.held -= s.cost
+			w.held -= s.cost
+		}
+	}
+}
+
+// trim drops the run's oldest n chunks. The array goes when most of it is dead.
+func (r *recent) trim(n int) {
+	v := r.view.Load()
+	rest := v.chunks[n:]
+	r.dead += n
+	if r.dead >= len(rest) {
+		rest = slices.Clone(rest)
+		r.dead = 0
+	}
+	r.view.Store(&view{run: v.run, first: v.first + int64(n), chunks: rest})
+}
+
+// forget drops a run: it is read from the file from now on.
+func (w *window) forget(id ulid.ULID) {
+	r := w.runs[id]
+	if r == nil {
+		return
+	}
+	w.mu.Lock()
+	delete(w.runs, id)
+	w.mu.Unlock()
+	r.gone = true
+	w.held -= r.held
+}

@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/buffer"
+)
+
+// op is what a request wants of a transaction. It may be carried out again in another one when the
+// first did not commit, so it changes nothing but its own result.
+type op interface {
+	// apply returns a refusal where the request is not possible, before it has changed anything, so
+	// that the rest of the batch is not disturbed; or the error that ends the transaction.
+	apply(t *tx) (refusal, err error)
+}
+
+// writer owns the one connection that writes. Its goroutine commits a batch, shows it, rings, answers,
+// and takes what has arrived meanwhile: under load batches grow by themselves, and a lone request
+// waits for nothing.
+type writer struct {
+	s     *Store
+	conn  *conn
+	owner int64
+	// number counts this owner's transactions. Each stores its own, so that the file itself says
+	// whether a COMMIT that reported a failure has happened.
+	number int64
+}
+
+const (
+	insertOwner   = "INSERT INTO owners (started) VALUES (?) RETURNING id"
+	endOwner      = "UPDATE owners SET ended = ? WHERE id = ?"
+	markCommit    = "UPDATE owners SET commits = ? WHERE id = ?"
+	selectCommits = "SELECT commits FROM owners WHERE id = ?"
+)
+
+func newWriter(ctx context.Context, s *Store) (*writer, error) {
+	c, err := openConn(ctx, openPool(s.dir.file(), 1, writerPragmas(s.cfg.Sync)))
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	w := &writer{s: s, conn: c}
+	if _, err := c.scan(insertOwner, []any{s.now().UnixMilli()}, &w.owner); err != nil {
+		return nil, errors.Join(fmt.Errorf("open log: %w", err), c.close())
+	}
+	return w, nil
+}
+
+func (w *writer) run() {
+	for {
+		batch := w.s.queue.take()
+		if batch == nil {
+			return
+		}
+		w.commit(batch)
+	}
+}
+
+// commit answers every request of the batch. When the batch fails as a whole its requests are tried
+// one by one: what fails alone has failed.
+func (w *writer) commit(batch []*request) {
+	err := w.transact(batch)
+	if err == nil {
+		return
+	}
+	w.s.log.Error("commit failed", zap.Int("requests", len(batch)), zap.Error(err))
+	for _, r := range batch {
+		if err := w.transact([]*request{r}); err != nil {
+			r.answer(fmt.Errorf("%w: %w", buffer.ErrStorage, err))
+		}
+	}
+}
+
+// transact answers all requests of the batch, or returns an error when nothing of it was kept. A
+// crash before COMMIT leaves nothing of it, a crash after leaves all.
+func (w *writer) transact(batch []*request) error {
+	t := w.begin()
+	refusals, err := t.apply(batch)
+	if err == nil {
+		err = t.commit()
+	}
+	if err != nil {
+		if kept := t.undo(); !kept {
+			return err
+		}
+		w.s.log.Warn("commit was kept though it reported a failure", zap.Error(err))
+	}
+	t.show()
+	for i, r := range batch {
+		r.answer(refusals[i])
+	}
+	if t.wrote {
+		w.s.check.wrote(t.pages())
+	}
+	if t.checkpoint {
+		if err := w.conn.checkpoint(); err != nil {
+			w.s.log.Warn("checkpoint failed", zap.Error(err))
+		}
+	}
+	return nil
+}
+
+// retryPause is the time between two looks at a file that cannot be read.
+const retryPause = 100 * time.Millisecond
+
+// kept finds out whether transaction number is in the file. It asks until it knows; only the end of
+// the store makes it give up, and then nobody is told that it was.
+func (w *writer) kept(number int64) bool {
+	for {
+		var have int64
+		err := w.s.cfg.fault("look")
+		if err == nil {
+			_, err = w.conn.scan(selectCommits, []any{w.owner}, &have)
+		}
+		if err == nil {
+			return have == number
+		}
+		w.s.log.Error("log cannot be read", zap.Error(err))
+		if w.s.queue.pause(retryPause) {
+			return false
+		}
+	}
+}
+
+// end marks the owner as gone by its own will.
+func (w *writer) end() error {
+	if _, err := w.conn.exec(endOwner, w.s.now().UnixMilli(), w.owner); err != nil {
+		return fmt.Errorf("end owner: %w", err)
+	}
+	return nil
+}
+
+func (w *writer) close() error { return w.conn.close() }
