@@ -16,7 +16,8 @@ var version = "dev"
 
 type cli struct {
 	Serve   serveCmd   `cmd:"" default:"withargs" help:"Run the buffer."`
-
+	Check   checkCmd   `cmd:"" help:"Verify the stored invariants of a data folder, stopped or running."`
+	Health  healthCmd  `cmd:"" help:"Ask a running buffer whether it is ready."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
