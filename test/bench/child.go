@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	startLimit = 15 * time.Second // for a server to say where it listens
+	stopLimit  = 2 * time.Second  // for one that was asked to end; nobody needs what it would still store
+)
+
+// child is a server that the bench has started, and ends by its own handle.
+type child struct {
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when it has ended
+	words  *words
+	addr   string
+}
+
+// start starts a program and returns once it has said where it listens.
+func start(ctx context.Context, program string, args ...string) (*child, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &child{cancel: cancel, ended: make(chan struct{}), words: &words{address: make(chan string, 1)}}
+	c.cmd = exec.CommandContext(ctx, program, args...)
+	c.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SPOOL_") })
+	c.cmd.Stderr = c.words
+	c.cmd.Cancel = func() error { return c.cmd.Process.Signal(syscall.SIGTERM) }
+	c.cmd.WaitDelay = stopLimit // then it is killed
+	if err := c.cmd.Start(); err != nil {
+		cancel()
+		return nil, err
+	}
+	go func() {
+		defer close(c.ended)
+		_ = c.cmd.Wait() // ProcessState says how it ended
+	}()
+	late := time.NewTimer(startLimit)
+	defer late.Stop()
+	select {
+	case c.addr = <-c.words.address:
+		return c, nil
+	case <-c.ended:
+		return nil, fmt.Errorf("%s: %s: %s", c, c.cmd.ProcessState, c.words.last)
+	case <-late.C:
+		c.stop()
+		return nil, fmt.Errorf("%s did not say where it listens: %s", c, c.words.last)
+	}
+}
+
+func (c *child) String() string { return strings.Join(c.cmd.Args, " ") }
+
+func (c *child) pid() int { return c.cmd.Process.Pid }
+
+// stop ends the program and waits until it has ended.
+func (c *child) stop() {
+	c.cancel()
+	<-c.ended
+}
+
+// words takes what a server writes: lines of JSON, one of which has its address.
+type words struct {
+	address chan string // holds one
+	said    bool
+	line    []byte
+	last    []byte // the last whole line, for a message; read after the end alone
+}
+
+// maxLine is where a line is given up.
+const maxLine = 64 << 10
+
+// Write implements io.Writer; it never fails.
+func (w *words) Write(p []byte) (int, error) {
+	n := len(p)
+	for {
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			break
+		}
+		w.hear(append(w.line, p[:i]...))
+		w.line, p = w.line[:0], p[i+1:]
+	}
+	if len(w.line)+len(p) <= maxLine {
+		w.line = append(w.line, p...)
+	}
+	return n, nil
+}
+
+func (w *words) hear(line []byte) {
+	w.last = append(w.last[:0], line...)
+	if w.said {
+		return
+	}
+	var a announcement
+	if json.Unmarshal(line, &a) == nil && a.Address != "" {
+		w.said = true
+		w.address <- a.Address
+	}
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// The times of a measurement besides the one that counts.
+const (
+	driveLimit = 4 * time.Second        // for all clients to be served once; flat out, some wait longer
+	holdLimit  = 30 * time.Second       // the same, where all of them must be
+	warmUp     = 500 * time.Millisecond // after that
+	settle     = time.Second            // until memory is read
+	loadLimit  = 3 * time.Minute        // for a whole load process
+)
+
+// job is what the bench asks of a load process.
+type job struct {
+	Kind     kind          `json:"kind"`
+	Base     string        `json:"base"` // of the program under test
+	Path     string        `json:"path"` // of a generation call, with its query
+	Streams  int           `json:"streams"`
+	Events   int64         `json:"events"`
+	Measure  time.Duration `json:"measure"`
+	Target   int           `json:"target"`   // process under test
+	Provider int           `json:"provider"` // the other one
+}
+
+// outcome is what one load process has measured. CPU times are seconds.
+type outcome struct {
+	Seconds     float64 `json:"seconds"`
+	Events      int64   `json:"events"` // within those
+	LatencyP50  float64 `json:"latency_p50_us"`
+	LatencyP99  float64 `json:"latency_p99_us"`
+	FirstP50    float64 `json:"first_p50_us"`
+	FirstP99    float64 `json:"first_p99_us"`
+	TargetCPU   float64 `json:"target_cpu"`
+	ProviderCPU float64 `json:"provider_cpu"`
+	ClientCPU   float64 `json:"client_cpu"`
+	Others      float64 `json:"others"`   // share of the machine that unrelated processes took
+	Resident    float64 `json:"resident"` // bytes for each stream that is held
+	Checks      tally   `json:"checks"`
+}
+
+// load does the job that its argument describes and prints the outcome.
+func load(ctx context.Context, args []string) error {
+	var j job
+	if len(args) != 1 {
+		return fmt.Errorf("load: want one job, have %q", args)
+	}
+	if err := json.Unmarshal([]byte(args[0]), &j); err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, loadLimit)
+	defer cancel()
+	do := j.drive
+	if j.Kind == idle || j.Kind == tailer {
+		do = j.hold
+	}
+	o, err := do(ctx)
+	if err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	return json.NewEncoder(os.Stdout).Encode(o)
+}
+
+// drive lets all clients call until the window in the middle has been measured. Clients that are not
+// served in time do not put it off: the checks tell of them.
+func (j job) drive(ctx context.Context) (o outcome, err error) {
+	var measuring atomic.Bool
+	f := launch(ctx, j.clients(&measuring))
+	defer f.land()
+	if err := f.opened(ctx, driveLimit); err != nil && !errors.Is(err, errLate) {
+		return o, err
+	}
+	if err := pause(ctx, warmUp); err != nil {
+		return o, err
+	}
+	if err := j.window(ctx, &measuring, &o); err != nil {
+		return o, err
+	}
+	f.land()
+	o.sum(f.clients)
+	return o, nil
+}
+
+// window counts for as long as a measurement takes.
+func (j job) window(ctx context.Context, measuring *atomic.Bool, o *outcome) error {
+	before, err := takeSample(j.Target, j.Provider)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	measuring.Store(true)
+	err = pause(ctx, j.Measure)
+	measuring.Store(false)
+	o.Seconds = time.Since(began).Seconds()
+	if err != nil {
+		return err
+	}
+	after, err := takeSample(j.Target, j.Provider)
+	if err != nil {
+		return err
+	}
+	used := after.since(before)
+	o.TargetCPU, o.ProviderCPU, o.ClientCPU = used.target, used.provider, used.client
+	o.Others = used.others() / o.Seconds / float64(runtime.NumCPU())
+	return nil
+}
+
+// sum adds up what the clients saw.
+func (o *outcome) sum(cs []*client) {
+	var latency, first histogram
+	for _, c := range cs {
+		o.Events += c.counted
+		o.Checks.add(c.tally)
+		latency.merge(&c.latency)
+		first.merge(&c.first)
+	}
+	o.LatencyP50, o.LatencyP99 = latency.quantile(0.5), latency.quantile(0.99)
+	o.FirstP50, o.FirstP99 = first.quantile(0.5), first.quantile(0.99)
+}
+
+// clients are the callers of generation calls.
+func (j job) clients(measuring *atomic.Bool) []*client {
+	pool := &http.Client{Transport: &http.Transport{
+		DisableCompression: true, MaxIdleConnsPerHost: j.Streams, ReadBufferSize: readSize / 2,
+	}}
+	cs := make([]*client, j.Streams)
+	for i := range cs {
+		cs[i] = &client{http: pool, method: http.MethodPost, url: j.Base + j.Path, events: j.Events, measuring: measuring}
+	}
+	return cs
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ticks is the unit of CPU times in /proc: USER_HZ is 100 on every Linux that Go runs on.
+const ticks = 100
+
+// raiseFileLimit allows as many open files as the system lets us have. What we start inherits it.
+func raiseFileLimit() error {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return err
+	}
+	l.Cur = l.Max
+	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l)
+}
+
+// sample is the CPU seconds that were used up to one moment.
+type sample struct {
+	target, provider, client, machine float64
+}
+
+// takeSample reads them all at once.
+func takeSample(target, provider int) (s sample, err error) {
+	if s.target, err = processCPU(strconv.Itoa(target)); err != nil {
+		return s, err
+	}
+	if s.provider, err = processCPU(strconv.Itoa(provider)); err != nil {
+		return s, err
+	}
+	if s.client, err = processCPU("self"); err != nil {
+		return s, err
+	}
+	s.machine, err = machineCPU()
+	return s, err
+}
+
+// since is what was used from an earlier sample to this one.
+func (s sample) since(e sample) sample {
+	return sample{s.target - e.target, s.provider - e.provider, s.client - e.client, s.machine - e.machine}
+}
+
+// others is what processes used that have nothing to do with the bench.
+func (s sample) others() float64 { return max(0, s.machine-s.target-s.provider-s.client) }
+
+func processCPU(pid string) (float64, error) {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	return parseProcessCPU(b)
+}
+
+// parseProcessCPU is utime and stime, the 14th and 15th field of proc_pid_stat(5). The second one, a
+// name in brackets, may hold anything.
+func parseProcessCPU(stat []byte) (float64, error) {
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const user, system = 11, 12 // the third field is the first here
+	if len(fields) <= system {
+		return 0, fmt.Errorf("stat of a process: %q", stat)
+	}
+	return sumTicks(fields[user : system+1])
+}
+
+func machineCPU() (float64, error) {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	return parseMachineCPU(b)
+}
+
+// parseMachineCPU is all of the first line of proc_stat(5) but idle, iowait, and the guests, which
+// are in user already.
+func parseMachineCPU(stat []byte) (float64, error) {
+	line, _, _ := strings.Cut(string(stat), "\n")
+	f := strings.Fields(line)
+	if len(f) < 9 || f[0] != "cpu" {
+		return 0, fmt.Errorf("stat of the machine: %q", line)
+	}
+	return sumTicks([]string{f[1], f[2], f[3], f[6], f[7], f[8]})
+}
+
+func sumTicks(fields []string) (float64, error) {
+	sum := 0
+	for _, f := range fields {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return float64(sum) / ticks, nil
+}
+
+// resident is the memory of a process in bytes, from proc_pid_statm(5).
+func resident(pid int) (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, err
+	}
+	f := strings.Fields(string(b))
+	if len(f) < 2 {
+		return 0, fmt.Errorf("statm: %q", b)
+	}
+	pages, err := strconv.ParseInt(f[1], 10, 64)
+	return pages * int64(os.Getpagesize()), err
+}
