@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -176,9 +177,7 @@ func (a *answer) deliver(page buffer.Page) bool {
 // begin sends the status line and the headers.
 func (a *answer) begin(run buffer.Run) {
 	h := a.w.Header()
-	for name, values := range run.Header {
-		h[name] = values
-	}
+	maps.Copy(h, run.Header)
 	if h.Get("Content-Type") == "" {
 		h.Set("Content-Type", contentType(run))
 	}

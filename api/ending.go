@@ -113,7 +113,7 @@ func (a *answer) stored(ctx context.Context) {
 			a.end(page.Run)
 			return
 		}
-		if a.tail.Pos() >= head {
+		if a.tail.Pos() >= head && page.Run.State.Live() {
 			return
 		}
 	}
@@ -140,6 +140,9 @@ func (a *answer) poll(ctx context.Context, wait time.Duration) {
 
 // pollPage delivers one page of a long poll. Its X-Buffer-Next is where the next poll starts.
 func (a *answer) pollPage(page buffer.Page) {
+	last := page.Run.State.Ended() && a.tail.Pos() == page.Run.Head
 	page.Run.Head = a.tail.Pos()
-	a.deliver(page)
+	if a.deliver(page) && last {
+		a.end(page.Run)
+	}
 }

@@ -43,19 +43,19 @@ func (row reading) check(t *testing.T, d Dialect, stream bool) {
 }
 
 func spell(m Mark) string {
-	s := ""
+	var s strings.Builder
 	for _, l := range []struct {
 		on     bool
 		letter string
 	}{{m.Content, "c"}, {m.Finish && !m.Final, "f"}, {m.Final, "F"}, {m.Failed, "!"}, {m.Comment, ":"}} {
 		if l.on {
-			s += l.letter
+			s.WriteString(l.letter)
 		}
 	}
-	if s == "" {
+	if s.String() == "" {
 		return "-"
 	}
-	return s
+	return s.String()
 }
 
 func judge(v Verdict) string {

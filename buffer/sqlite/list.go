@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"iter"
 	"strings"
@@ -55,9 +54,9 @@ func (s *Store) conditions(ctx context.Context, f buffer.Filter) (string, []any,
 		return where, args, nil
 	}
 	last := buffer.Run{ID: f.Before}
-	err := s.snapshot(ctx, func(tx *sql.Tx) error {
-		_, r, err := readRun(ctx, tx, f.Before)
-		last.Created = r.Created
+	err := s.snapshot(ctx, func(r reading) error {
+		_, found, err := r.run(ctx, f.Before)
+		last.Created = found.Created
 		return err
 	})
 	if errors.Is(err, buffer.ErrNotFound) {
@@ -102,8 +101,8 @@ func matching(f buffer.Filter) (string, []any) {
 
 func (s *Store) listPage(ctx context.Context, where string, args []any, size int) (page []buffer.Run, err error) {
 	query := runColumns + where + " ORDER BY r.created DESC, r.id DESC LIMIT ?"
-	err = s.snapshot(ctx, func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, query, append(args, size)...)
+	err = s.snapshot(ctx, func(r reading) error {
+		rows, err := r.tx.QueryContext(ctx, query, append(args, size)...)
 		if err != nil {
 			return err
 		}

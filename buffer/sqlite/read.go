@@ -34,8 +34,8 @@ func (s *Store) Read(ctx context.Context, id ulid.ULID, from int64, max int) (bu
 		return page, nil
 	}
 	var page buffer.Page
-	err := s.snapshot(ctx, func(tx *sql.Tx) (err error) {
-		page, err = readPage(ctx, tx, id, from, max)
+	err := s.snapshot(ctx, func(r reading) (err error) {
+		page, err = r.page(ctx, id, from, max)
 		return err
 	})
 	return page, err
@@ -44,20 +44,42 @@ func (s *Store) Read(ctx context.Context, id ulid.ULID, from int64, max int) (bu
 // Get implements buffer.Store.
 func (s *Store) Get(ctx context.Context, id ulid.ULID) (buffer.Run, error) {
 	var run buffer.Run
-	err := s.snapshot(ctx, func(tx *sql.Tx) error {
-		row, r, err := readRun(ctx, tx, id)
+	err := s.snapshot(ctx, func(r reading) error {
+		row, found, err := r.run(ctx, id)
 		if err != nil {
 			return err
 		}
-		run = r
-		run.Attempts, err = readAttempts(ctx, tx, row.row)
+		run = found
+		run.Attempts, err = r.attempts(ctx, row.row)
 		return err
 	})
 	return run, err
 }
 
+// reading is one state of the file, and what is asked of it often.
+type reading struct {
+	tx *sql.Tx
+	q  *queries
+}
+
+// queries are prepared once and live on each connection that has used them.
+type queries struct {
+	run, chunks, attempts *sql.Stmt
+}
+
+func prepare(ctx context.Context, db *sql.DB) (*queries, error) {
+	q := &queries{}
+	for text, stmt := range map[string]**sql.Stmt{selectRun: &q.run, selectChunks: &q.chunks, selectAttempts: &q.attempts} {
+		var err error
+		if *stmt, err = db.PrepareContext(ctx, text); err != nil {
+			return nil, fmt.Errorf("prepare: %w", err) // the pool's Close ends those that were prepared
+		}
+	}
+	return q, nil
+}
+
 // snapshot runs f on one state of the file.
-func (s *Store) snapshot(ctx context.Context, f func(*sql.Tx) error) error {
+func (s *Store) snapshot(ctx context.Context, f func(reading) error) error {
 	if s.queue.isClosed() {
 		return buffer.ErrClosed
 	}
@@ -66,7 +88,7 @@ func (s *Store) snapshot(ctx context.Context, f func(*sql.Tx) error) error {
 		return s.readError(ctx, err)
 	}
 	defer tx.Rollback() // it has only read
-	return s.readError(ctx, f(tx))
+	return s.readError(ctx, f(reading{tx: tx, q: s.queries}))
 }
 
 // readError tells a read that was cut off by its caller or by Close from one that failed.
@@ -82,8 +104,8 @@ func (s *Store) readError(ctx context.Context, err error) error {
 	return fmt.Errorf("read log: %w", err)
 }
 
-func readPage(ctx context.Context, tx *sql.Tx, id ulid.ULID, from int64, max int) (buffer.Page, error) {
-	row, run, err := readRun(ctx, tx, id)
+func (r reading) page(ctx context.Context, id ulid.ULID, from int64, max int) (buffer.Page, error) {
+	row, run, err := r.run(ctx, id)
 	if err != nil {
 		return buffer.Page{}, err
 	}
@@ -96,7 +118,7 @@ func readPage(ctx context.Context, tx *sql.Tx, id ulid.ULID, from int64, max int
 	case from == run.Head:
 		return page, nil
 	}
-	if page.Chunks, err = readChunks(ctx, tx, row.row, from, max); err != nil {
+	if page.Chunks, err = r.chunks(ctx, row.row, from, max); err != nil {
 		return buffer.Page{}, err
 	}
 	if len(page.Chunks) > 0 && page.Chunks[0].Pos == from {
@@ -109,9 +131,9 @@ func readPage(ctx context.Context, tx *sql.Tx, id ulid.ULID, from int64, max int
 	return page, fmt.Errorf("run %s has no chunk %d", id, from)
 }
 
-func readRun(ctx context.Context, tx *sql.Tx, id ulid.ULID) (runRow, buffer.Run, error) {
+func (r reading) run(ctx context.Context, id ulid.ULID) (runRow, buffer.Run, error) {
 	var row runRow
-	err := tx.QueryRowContext(ctx, selectRun, id.String()).Scan(row.dest()...)
+	err := r.tx.StmtContext(ctx, r.q.run).QueryRowContext(ctx, id.String()).Scan(row.dest()...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return row, buffer.Run{}, buffer.ErrNotFound
 	}
@@ -122,8 +144,8 @@ func readRun(ctx context.Context, tx *sql.Tx, id ulid.ULID) (runRow, buffer.Run,
 	return row, run, err
 }
 
-func readChunks(ctx context.Context, tx *sql.Tx, row, from int64, max int) ([]buffer.Chunk, error) {
-	rows, err := tx.QueryContext(ctx, selectChunks, row, from, max, pageChunks)
+func (r reading) chunks(ctx context.Context, row, from int64, max int) ([]buffer.Chunk, error) {
+	rows, err := r.tx.StmtContext(ctx, r.q.chunks).QueryContext(ctx, row, from, max, pageChunks)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +161,8 @@ func readChunks(ctx context.Context, tx *sql.Tx, row, from int64, max int) ([]bu
 	return chunks, rows.Err()
 }
 
-func readAttempts(ctx context.Context, tx *sql.Tx, row int64) ([]buffer.Attempt, error) {
-	rows, err := tx.QueryContext(ctx, selectAttempts, row)
+func (r reading) attempts(ctx context.Context, row int64) ([]buffer.Attempt, error) {
+	rows, err := r.tx.StmtContext(ctx, r.q.attempts).QueryContext(ctx, row)
 	if err != nil {
 		return nil, err
 	}

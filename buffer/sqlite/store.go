@@ -49,15 +49,16 @@ const readers = 4
 
 // Store is a buffer.Store in one data folder.
 type Store struct {
-	cfg    Config
-	log    *zap.Logger
-	dir    *folder
-	read   *sql.DB
-	window *window
-	bells  *bells
-	queue  *queue
-	writer *writer
-	check  *checkpointer
+	cfg     Config
+	log     *zap.Logger
+	dir     *folder
+	read    *sql.DB
+	queries *queries
+	window  *window
+	bells   *bells
+	queue   *queue
+	writer  *writer
+	check   *checkpointer
 
 	done  sync.WaitGroup
 	close sync.Once
@@ -123,7 +124,9 @@ func open(ctx context.Context, cfg Config, dir *folder) (_ *Store, err error) {
 	}
 	s := &Store{cfg: cfg, log: cfg.Log, dir: dir, window: newWindow(cfg.Window), bells: newBells(), queue: newQueue()}
 	s.read = openPool(dir.file(), readers, readerPragmas)
-	s.check, err = newCheckpointer(ctx, s)
+	if s.queries, err = prepare(ctx, s.read); err == nil {
+		s.check, err = newCheckpointer(ctx, s)
+	}
 	if err == nil {
 		s.writer, err = newWriter(ctx, s)
 	}

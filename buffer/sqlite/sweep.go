@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -114,8 +113,8 @@ func (w *sweep) unread(page []aged) []aged {
 }
 
 func (w *sweep) page(query string, args ...any) (page []aged, err error) {
-	err = w.s.snapshot(w.ctx, func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(w.ctx, query, args...)
+	err = w.s.snapshot(w.ctx, func(r reading) error {
+		rows, err := r.tx.QueryContext(w.ctx, query, args...)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -12,12 +13,7 @@ import (
 func (v *env) sweep(now time.Time, open ...ulid.ULID) buffer.Swept {
 	v.Helper()
 	swept, err := v.s.Sweep(v.ctx(), now, func(id ulid.ULID) bool {
-		for _, o := range open {
-			if o == id {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(open, id)
 	})
 	v.check(err)
 	return swept

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -29,9 +30,7 @@ type Engine struct {
 func Run(t *testing.T, e Engine) {
 	tests := map[string]func(*env){}
 	for _, group := range []map[string]func(*env){claims, appends, seals, reads, wakes, ledgers, retentions, lists, models} {
-		for name, test := range group {
-			tests[name] = test
-		}
+		maps.Copy(tests, group)
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

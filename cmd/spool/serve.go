@@ -38,6 +38,7 @@ type serveCmd struct {
 const (
 	headerTimeout = 20 * time.Second // for a request's headers
 	idleTimeout   = 2 * time.Minute  // for a connection between requests
+	sameSignal    = time.Second      // within which a second signal is the first one again
 	tailTimeout   = 5 * time.Second  // for readers that have not taken their end at shutdown
 )
 
@@ -118,8 +119,10 @@ func serve(ctx context.Context, l net.Listener, s *api.Server, grace time.Durati
 	case <-ctx.Done():
 	case err = <-failed:
 	}
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGINT, syscall.SIGTERM)
+	go abortOnSignal(again)
 	log.Info("draining", zap.Int("live", s.Runs.Live()), zap.Duration("grace", grace))
-	go abortOnSignal()
 	s.Drain()
 	s.Runs.Drain(within(grace))
 	bounded, cancel := context.WithTimeout(context.Background(), tailTimeout)
@@ -147,12 +150,15 @@ func within(grace time.Duration) context.Context {
 	return ctx
 }
 
-// abortOnSignal ends the process at the next signal, as kill -9 would: the next start recovers.
-func abortOnSignal() {
-	again := make(chan os.Signal, 1)
-	signal.Notify(again, syscall.SIGINT, syscall.SIGTERM)
-	<-again
-	os.Exit(1)
+// abortOnSignal ends the process at the next signal, as kill -9 would: the next start recovers. Some
+// supervisors send the first one twice, to the process and to its group: that is one signal.
+func abortOnSignal(again <-chan os.Signal) {
+	begun := time.Now()
+	for range again {
+		if time.Since(begun) > sameSignal {
+			os.Exit(1)
+		}
+	}
 }
 
 func newLogger(level string) (*zap.Logger, error) {

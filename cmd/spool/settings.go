@@ -130,7 +130,7 @@ func readFile(path string, s *settings) error {
 	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
 		return fmt.Errorf("config %s: %w", path, err)
 	}
-	err := k.UnmarshalWithConf("", nil, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+	err := k.UnmarshalWithConf("", s, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
 		Result: s, TagName: "koanf", ErrorUnused: true, WeaklyTypedInput: false,
 		DecodeHook: mapstructure.StringToTimeDurationHookFunc(),
 	}})

@@ -82,12 +82,12 @@ const maxLine = 64 << 10
 func (w *words) Write(p []byte) (int, error) {
 	n := len(p)
 	for {
-		i := bytes.IndexByte(p, '\n')
-		if i < 0 {
+		before, after, ok := bytes.Cut(p, []byte{'\n'})
+		if !ok {
 			break
 		}
-		w.hear(append(w.line, p[:i]...))
-		w.line, p = w.line[:0], p[i+1:]
+		w.hear(append(w.line, before...))
+		w.line, p = w.line[:0], after
 	}
 	if len(w.line)+len(p) <= maxLine {
 		w.line = append(w.line, p...)

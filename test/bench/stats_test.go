@@ -53,7 +53,7 @@ func TestHistogram_HoldsAnything(t *testing.T) {
 
 func TestBucketOf_NeverGoesBack(t *testing.T) {
 	last := 0
-	for us := uint64(0); us < 1<<20; us++ {
+	for us := range uint64(1 << 20) {
 		b := bucketOf(us)
 		if b < last || b > last+1 {
 			t.Fatalf("%d µs is in bucket %d after %d", us, b, last)

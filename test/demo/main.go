@@ -117,7 +117,7 @@ func (s *stage) startSpool(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return errors.New("Spool did not become ready")
+			return errors.New("the buffer did not become ready")
 		}
 	}
 }

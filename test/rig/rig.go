@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,11 +215,9 @@ func (g *Rig) Await(id string, states ...buffer.State) buffer.Run {
 			stop()
 			g.t.Fatal(err)
 		}
-		for _, s := range states {
-			if run.State == s {
-				stop()
-				return run
-			}
+		if slices.Contains(states, run.State) {
+			stop()
+			return run
 		}
 		select {
 		case <-changed:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,9 +64,7 @@ func (r *rig) run(t *testing.T, jobs []job) map[string]result {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			for id, res := range got {
-				results[id] = res
-			}
+			maps.Copy(results, got)
 		})
 	}
 	drivers.Wait()

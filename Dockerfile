@@ -1,0 +1,20 @@
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG VERSION=dev
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$VERSION" -o /out/spool ./cmd/spool \
+ && install -d -m 0700 /out/data
+
+# The certificates of the providers come with distroless/static; there is no shell in it.
+FROM gcr.io/distroless/static:nonroot
+COPY --from=build /out/spool /spool
+COPY --from=build --chown=65532:65532 /out/data /data
+ENV SPOOL_LISTEN=0.0.0.0:8787 SPOOL_DATA=/data
+USER 65532:65532
+VOLUME /data
+EXPOSE 8787
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["/spool", "health"]
+ENTRYPOINT ["/spool"]
+CMD ["serve"]

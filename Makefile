@@ -1,0 +1,57 @@
+# Every target needs Go and make; test needs Node and a C compiler too. CI is .ci/run.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+DATA    ?= ./data
+IMAGE   ?= spool
+TOOL    := go tool -modfile=tools.mod
+
+.DEFAULT_GOAL := help
+.PHONY: help build run demo test bench lint fmt vet staticcheck vulncheck fix tidy check image clean
+
+help: ## Print the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build bin/spool, a static binary
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/spool ./cmd/spool
+
+run: build ## Run the buffer on ./data (DATA=DIR for another folder)
+	bin/spool serve --data $(DATA)
+
+demo: ## Kill an agent and the buffer in mid-answer, and lose nothing; no key needed
+	go run ./test/demo
+
+test: ## Run every test with the race detector
+	go test -race -shuffle=on -timeout 20m ./...
+
+bench: ## Measure this machine
+	go run ./test/bench
+
+lint: fmt vet staticcheck vulncheck fix tidy ## Run every static check
+
+fmt: ## … gofmt
+	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
+	if [ -n "$$files" ]; then echo "not formatted:"; echo "$$files"; exit 1; fi
+
+vet: ## … go vet
+	go vet ./...
+
+staticcheck: ## … staticcheck
+	$(TOOL) staticcheck ./...
+
+vulncheck: ## … govulncheck, with a database built from a Go module
+	.ci/vulncheck
+
+fix: ## … go fix has nothing to modernize
+	go fix -diff ./...
+
+tidy: ## … go.mod is tidy
+	go mod tidy -diff
+
+check: build ## Verify the stored invariants of DATA (./data)
+	bin/spool check $(DATA)
+
+image: ## Build the container image (IMAGE=NAME)
+	docker build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+
+clean: ## Remove what was built; data stays
+	rm -rf bin test/artifacts
