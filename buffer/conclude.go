@@ -28,6 +28,10 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 	if d.way.onPrimary() || d.told == nil {
 		d.told = e.refusal(v)
 	}
+	d.circuit(outcome(v))
+	if e.verdict.Usage != nil {
+		d.output += e.verdict.Usage.OutputTokens
+	}
 	next := policy.Decide(d.situation(v, e.row.N))
 	e.row.Class, e.row.SentState, e.row.Hint = v.Class, v.Sent, v.Hint
 	e.row.Action, e.row.Why, e.row.Billed = next.Action, next.Why, next.Billed
@@ -89,16 +93,21 @@ func (d *drain) closeStopped(ctx context.Context, e *ending, s stopped) {
 
 // fail stores the primary route's last failure as the run's answer.
 func (d *drain) fail(ctx context.Context, e *ending, next policy.Decision) {
-	c := d.told.closing
-	c.Attempt = &e.row
-	if next.Budget && d.started.Budget.Spent+e.row.N > 1 && c.Reason != Silent {
-		c.Reason = BudgetSpent
+	told := *d.told
+	told.closing.Attempt = &e.row
+	if next.Budget && d.started.Budget.Spent+e.row.N > 1 && told.closing.Reason != Silent {
+		told.closing.Reason = BudgetSpent
 	}
+	d.answerWith(ctx, &told)
+}
+
+// answerWith ends the run with a failure as its answer.
+func (d *drain) answerWith(ctx context.Context, r *refusal) {
 	var body [][]byte
-	if len(d.told.body) > 0 {
-		body = [][]byte{d.told.body}
+	if len(r.body) > 0 {
+		body = [][]byte{r.body}
 	}
-	d.close(ctx, body, Failed, c)
+	d.close(ctx, body, Failed, r.closing)
 }
 
 // refusal is a failure as a caller is told of it: the provider's status, headers and body where it

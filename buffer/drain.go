@@ -8,10 +8,13 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/buffer/policy"
 )
 
 // The phases of an idle run, for people who wait.
 const (
+	phaseSlot       = "waiting_for_slot"
 	phaseConnecting = "connecting"
 	phaseHeaders    = "waiting_for_headers"
 	phaseContent    = "waiting_for_content"
@@ -37,12 +40,14 @@ type drain struct {
 
 	// ———
 
-	rs    *Runs
-	log   Log
-	way   way
-	first time.Time // the first send
-	told  *refusal  // the primary route's last failure: what a failed run answers with
-	zap   *zap.Logger
+	rs     *Runs
+	log    Log
+	way    way
+	first  time.Time   // the first send
+	output int64       // tokens that the provider gave
+	tell   func(error) // the circuit waits for the attempt's outcome; nil once told
+	told   *refusal    // the primary route's last failure: what a failed run answers with
+	zap    *zap.Logger
 }
 
 func newDrain(rs *Runs, log Log, run Run, call Call, stop context.CancelCauseFunc) *drain {
@@ -51,14 +56,22 @@ func newDrain(rs *Runs, log Log, run Run, call Call, stop context.CancelCauseFun
 		rs: rs, log: log, way: newWay(call),
 		zap: rs.log.With(zap.Stringer("run", run.ID), zap.String("provider", run.Provider)),
 	}
-	d.phase.Store(phaseConnecting)
+	d.phase.Store(phaseSlot)
 	return d
 }
 
 // run makes attempts until one of them decides the run's end.
 func (d *drain) run(ctx context.Context) {
-	for n := 1; ; n++ {
+	for n := 1; ; {
+		leave, refused := d.enter(ctx)
+		if refused != policy.NoFault {
+			if !d.elsewhere(ctx, refused, n-1) {
+				return
+			}
+			continue
+		}
 		wait, again := d.attempt(ctx, n)
+		leave()
 		if !again {
 			return
 		}
@@ -66,6 +79,7 @@ func (d *drain) run(ctx context.Context) {
 			d.close(ctx, nil, Failed, Closing{Reason: reasonOf(err)})
 			return
 		}
+		n++
 	}
 }
 
@@ -94,6 +108,7 @@ func (d *drain) close(ctx context.Context, chunks [][]byte, to State, c Closing)
 	err := d.log.Append(ctx, chunks, to, c)
 	switch {
 	case err == nil:
+		d.observeEnd(ctx)
 		d.zap.Info("run ended", zap.String("state", string(to)), zap.String("reason", string(c.Reason)))
 	case errors.Is(err, ErrSealed):
 		d.zap.Info("run was sealed from outside")

@@ -9,13 +9,15 @@ import (
 
 // readers counts the open tails of one run in this process.
 type readers struct {
-	n     int
-	leave *time.Timer // runs while nobody reads a run that is to be cancelled then
+	n       int
+	callers int         // of them, those on a provider route
+	leave   *time.Timer // runs while nobody reads a run that is to be cancelled then
 }
 
-// Attach counts one reader of the run until detach is called. While there is one, the run's chunks
-// are kept; when the last one leaves, the run's own OnDisconnect decides.
-func (rs *Runs) Attach(id ulid.ULID) (detach func()) {
+// Attach counts one reader of the run until detach is called; caller says that it came by the
+// provider's route. While there is a reader, the run's chunks are kept; when the last one leaves, the
+// run's own OnDisconnect decides.
+func (rs *Runs) Attach(id ulid.ULID, caller bool) (detach func()) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r := rs.readers[id]
@@ -24,16 +26,22 @@ func (rs *Runs) Attach(id ulid.ULID) (detach func()) {
 		rs.readers[id] = r
 	}
 	r.n++
+	if caller {
+		r.callers++
+	}
 	if r.leave != nil {
 		r.leave.Stop()
 		r.leave = nil
 	}
-	return sync.OnceFunc(func() { rs.detach(id, r) })
+	return sync.OnceFunc(func() { rs.detach(id, r, caller) })
 }
 
-func (rs *Runs) detach(id ulid.ULID, r *readers) {
+func (rs *Runs) detach(id ulid.ULID, r *readers, caller bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
+	if caller {
+		r.callers--
+	}
 	if r.n--; r.n > 0 {
 		return
 	}
@@ -54,6 +62,17 @@ func (rs *Runs) left(id ulid.ULID, r *readers, d *drain) {
 	}
 	delete(rs.readers, id)
 	d.stop(stopped{Cancelled, ClientGone})
+}
+
+// Tails is how many tails are open in this process.
+func (rs *Runs) Tails() int {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	n := 0
+	for _, r := range rs.readers {
+		n += r.n
+	}
+	return n
 }
 
 // Readers is how many tails of the run are open in this process.

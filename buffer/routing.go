@@ -1,6 +1,9 @@
 package buffer
 
 import (
+	"context"
+	"errors"
+	"net/http"
 	"time"
 
 	"go.uber.org/zap"
@@ -64,6 +67,11 @@ func (w *way) fallBack(d provider.Dialect, model string) error {
 // situation is what the policy may act with after an attempt.
 func (d *drain) situation(v policy.Verdict, attempts int) policy.Situation {
 	b := d.started.Budget
+	alternative := d.way.alternative(d.started.Model, d.zap)
+	if len(d.way.left) > 0 {
+		f := d.way.left[0]
+		alternative.Healthy = d.rs.circuits.healthy(f.Route.Name, f.Models[d.started.Model])
+	}
 	return policy.Situation{
 		Verdict:       v,
 		Kind:          d.started.Kind,
@@ -72,7 +80,72 @@ func (d *drain) situation(v policy.Verdict, attempts int) policy.Situation {
 		CostLeft:      b.left(d.way.spent),
 		RetryExpected: d.way.route.Expected,
 		RetryCost:     d.way.route.Price.Cost(d.way.needs),
-		CircuitOpen:   d.way.route.NoRetry,
-		Fallback:      d.way.alternative(d.started.Model, d.zap),
+		CircuitOpen:   d.way.route.NoRetry || !d.rs.circuits.closed(d.way.route.Name, d.way.model),
+		Fallback:      alternative,
 	}
+}
+
+// enter waits for a slot on the way's route and asks its circuit. leave gives the slot back when the
+// attempt has ended. Where the attempt may not be made, it says why; then there is nothing to leave,
+// nothing was sent and no ledger row is written.
+func (d *drain) enter(ctx context.Context) (leave func(), refused policy.Transport) {
+	r := d.way.route
+	d.phase.Store(phaseSlot)
+	release, ok := d.rs.slots.take(ctx, r.Name, d.started.Caller, r.Concurrency)
+	if !ok {
+		return nil, policy.LocalLimit
+	}
+	done, ok := d.rs.circuits.allow(r.Name, d.way.model)
+	if !ok {
+		release()
+		return nil, policy.CircuitOpen
+	}
+	d.phase.Store(phaseConnecting)
+	d.tell = done
+	return func() { d.circuit(errNoOutcome); release() }, policy.NoFault
+}
+
+// circuit tells the route's circuit how the attempt went, the first time that it is called.
+func (d *drain) circuit(outcome error) {
+	if d.tell != nil {
+		d.tell(outcome)
+		d.tell = nil
+	}
+}
+
+// elsewhere decides what follows where no attempt may be made on the route: the fallback, or the end
+// of the run, with the primary's last failure where there was one.
+func (d *drain) elsewhere(ctx context.Context, refused policy.Transport, attempts int) bool {
+	if s, ok := errors.AsType[stopped](context.Cause(ctx)); ok {
+		d.close(ctx, nil, Failed, Closing{Reason: s.Reason})
+		return false
+	}
+	next := policy.Decide(d.situation(policy.Classify(policy.Evidence{Transport: refused}), attempts))
+	d.zap.Info("no attempt may be made", zap.String("route", d.way.route.Name), zap.String("refused", string(refused)), zap.String("action", string(next.Action)))
+	if next.Action == policy.Fallback && d.way.fallBack(d.started.Dialect, d.started.Model) == nil {
+		d.phase.Store(phaseFallback)
+		return true
+	}
+	if d.told != nil {
+		d.answerWith(ctx, d.told)
+		return false
+	}
+	d.close(ctx, nil, Failed, Closing{Reason: Limit, Status: http.StatusTooManyRequests})
+	return false
+}
+
+// observeEnd tells the observer that the end of the run is stored.
+func (d *drain) observeEnd(ctx context.Context) {
+	if d.rs.cfg.Observe == nil {
+		return
+	}
+	run, err := d.rs.store.Get(ctx, d.started.ID)
+	if err != nil {
+		d.zap.Warn("ended run not read back", zap.Error(err))
+		return
+	}
+	for _, a := range run.Attempts {
+		d.rs.cfg.Observe.AttemptEnded(run, a)
+	}
+	d.rs.cfg.Observe.RunEnded(run)
 }

@@ -30,6 +30,7 @@ type Run struct {
 	Stream    bool   // the call asks for a stream
 	Kind      policy.Kind
 	Operation string // the agent's own id for all calls of one user action
+	Turn      string // the agent's own id of the turn that the call serves; empty where it sends none
 	Tags      map[string]string
 
 	OnDisconnect OnDisconnect
@@ -55,6 +56,9 @@ type Run struct {
 	Ended     time.Time // zero while live
 	Released  time.Time // zero while kept
 
+	Claimed  int   // the highest retry count of an SDK whose repeat took the run over
+	Replays  int64 // repeats that were served from the log after the end, instead of a purchase
+	Attaches int64 // and before it
 	// Sends is how many ledger rows there are.
 	Sends int
 	// Attempts is the ledger, oldest first. Only Store.Get fills it.

@@ -29,6 +29,10 @@ type Config struct {
 	MaxChunk int           // bytes of one chunk; default 64 MiB
 	MaxRun   int64         // bytes of one run; default 1 GiB
 	Sweep    time.Duration // between two sweeps; default 10 s
+	NoDedupe bool          // an SDK's retry without a key never finds the run of its first send
+	Callers  CallerLimits  // what one caller may use; zero is without limit
+	Queue    QueueLimits   // how calls wait for a route that is busy
+	Observe  Observer      // is told what happens; nil is not
 }
 
 func (c Config) withDefaults() Config {
@@ -48,6 +52,7 @@ func (c Config) withDefaults() Config {
 // takes, and the request as it is sent.
 type Call struct {
 	Run   Run
+	Retry Retry
 	Route provider.Route
 	Send  provider.Send
 }
@@ -68,6 +73,10 @@ type Runs struct {
 	draining bool
 	live     map[ulid.ULID]*drain
 	readers  map[ulid.ULID]*readers
+
+	callers  *callers
+	circuits *circuits
+	slots    *slots
 }
 
 // NewRuns returns a Runs over store that sends through client. Close must be called.
@@ -78,6 +87,7 @@ func NewRuns(store Store, client *provider.Client, cfg Config, log *zap.Logger) 
 		base: base, cancel: cancel,
 		live:    map[ulid.ULID]*drain{},
 		readers: map[ulid.ULID]*readers{},
+		callers: newCallers(cfg.Callers), circuits: newCircuits(), slots: newSlots(cfg.Queue),
 	}
 }
 
@@ -90,30 +100,68 @@ func (rs *Runs) Start(ctx context.Context, call Call) (run Run, existed bool, er
 		call.Run.Key = call.Run.ID.String() // an id that the caller chose is its key
 	}
 	if rs.isDraining() {
-		return rs.attachOnly(ctx, call)
+		return rs.attachOnly(ctx, call, ErrDraining)
+	}
+	orphan, err := rs.adopt(ctx, call.Run, call.Retry)
+	switch {
+	case err != nil:
+		return Run{}, false, fmt.Errorf("find the first send: %w", err)
+	case orphan.ID == (ulid.ULID{}):
+		call.Run.Budget.Spent += call.Retry.Count // sends that were made elsewhere, or before
+	case !orphan.MayBeRetried():
+		rs.observeReuse(orphan)
+		return orphan, true, nil
+	default:
+		succeed(&call.Run, orphan)
 	}
 	for {
-		if call.Run.ID == (ulid.ULID{}) {
-			if call.Run.ID, err = ulid.New(ulid.Timestamp(time.Now()), rand.Reader); err != nil {
-				return Run{}, false, err
-			}
+		run, existed, again, err := rs.create(ctx, &call)
+		if !again {
+			return run, existed, err
 		}
-		log, run, err := rs.store.Create(ctx, call.Run)
-		if err == nil {
-			rs.startDrain(log, run, call)
-			return run, false, nil
-		}
-		if !errors.Is(err, ErrExists) {
-			return run, false, fmt.Errorf("create run: %w", err)
-		}
-		if run, err = rs.current(ctx, run, call.Run); err != nil {
-			return run, true, err
-		}
-		if !run.MayBeRetried() {
-			return run, true, nil
-		}
-		succeed(&call.Run, run)
 	}
+}
+
+// create makes the run, or finds the one that has its key. again says that the call is to succeed a
+// failed run and must be created anew.
+func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again bool, err error) {
+	if call.Run.ID == (ulid.ULID{}) {
+		if call.Run.ID, err = ulid.New(ulid.Timestamp(time.Now()), rand.Reader); err != nil {
+			return Run{}, false, false, err
+		}
+	}
+	admitted, err := rs.callers.admit(call.Run.Caller)
+	if err != nil {
+		return rs.existing(ctx, *call, err)
+	}
+	log, run, err := rs.store.Create(ctx, call.Run)
+	if err == nil {
+		rs.startDrain(log, run, *call, admitted)
+		return run, false, false, nil
+	}
+	admitted.cancel()
+	if !errors.Is(err, ErrExists) {
+		return run, false, false, fmt.Errorf("create run: %w", err)
+	}
+	if run, err = rs.current(ctx, run, call.Run); err != nil {
+		return run, true, false, err
+	}
+	if run.MayBeRetried() {
+		succeed(&call.Run, run)
+		return run, false, true, nil
+	}
+	if _, err := rs.store.Reuse(ctx, run.ID, 0); err != nil {
+		rs.log.Warn("reuse not counted", zap.Stringer("run", run.ID), zap.Error(err))
+	}
+	rs.observeReuse(run)
+	return run, true, false, nil
+}
+
+// existing serves a call that may not begin a run from the run that has its key; else it is refused
+// with why.
+func (rs *Runs) existing(ctx context.Context, call Call, why error) (run Run, existed, again bool, err error) {
+	run, existed, err = rs.attachOnly(ctx, call, why)
+	return run, existed, false, err
 }
 
 // current checks that the run that holds the call's id or key is the call's own, and follows the
@@ -139,11 +187,11 @@ func (rs *Runs) current(ctx context.Context, held, want Run) (Run, error) {
 	return rs.store.Get(ctx, held.ID)
 }
 
-// attachOnly is Start while draining: what exists is served, nothing new begins.
-func (rs *Runs) attachOnly(ctx context.Context, call Call) (Run, bool, error) {
+// attachOnly serves what exists under the call's key; nothing new begins, why says the reason.
+func (rs *Runs) attachOnly(ctx context.Context, call Call, why error) (Run, bool, error) {
 	f := Filter{Caller: call.Run.Caller, Key: call.Run.Key, Limit: 1}
 	if f.Key == "" {
-		return Run{}, false, ErrDraining
+		return Run{}, false, why
 	}
 	for held, err := range rs.store.List(ctx, f) {
 		if err != nil {
@@ -152,7 +200,7 @@ func (rs *Runs) attachOnly(ctx context.Context, call Call) (Run, bool, error) {
 		run, err := rs.current(ctx, held, call.Run)
 		return run, true, err
 	}
-	return Run{}, false, ErrDraining
+	return Run{}, false, why
 }
 
 // succeed makes next the successor of the failed run: a new id, the same key, the old budget.
@@ -163,7 +211,7 @@ func succeed(next *Run, failed Run) {
 	next.Budget.Since = failed.Budget.Since
 }
 
-func (rs *Runs) startDrain(log Log, run Run, call Call) {
+func (rs *Runs) startDrain(log Log, run Run, call Call, admitted *admission) {
 	ctx, cancel := context.WithCancelCause(rs.base)
 	d := newDrain(rs, log, run, call, cancel)
 	rs.mu.Lock()
@@ -173,6 +221,7 @@ func (rs *Runs) startDrain(log Log, run Run, call Call) {
 		defer close(d.done)
 		d.run(ctx)
 		cancel(nil)
+		admitted.end(d.output)
 		rs.mu.Lock()
 		delete(rs.live, run.ID)
 		rs.mu.Unlock()

@@ -54,6 +54,12 @@ type Store interface {
 	// is made good within a second.
 	Watch(id ulid.ULID) (changed <-chan struct{}, stop func())
 
+	// Reuse counts a repeat that is served from the run instead of a purchase: an attach while it is
+	// live, a replay after. With claim above 0 it does so only where no claim as high was made
+	// before: of the SDK's retries that find an orphan, each count takes it once. It reports whether
+	// it did.
+	Reuse(ctx context.Context, id ulid.ULID, claim int) (bool, error)
+
 	// Seal closes a live log from outside: cancel from another node, a lost owner. An Idle run
 	// becomes Failed where Interrupted or Cancelled is asked for. No Append can succeed after it.
 	// Sealing an ended run changes nothing. It returns the run as it is then.

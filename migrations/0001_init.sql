@@ -69,6 +69,10 @@ CREATE TABLE calls (
     stream        INTEGER NOT NULL CHECK (stream IN (0, 1)),
     kind          TEXT    NOT NULL,
     operation     TEXT    NOT NULL,
+    turn          TEXT    NOT NULL,       -- the agent's own id of the turn, where its kind of agent sends one
+    claimed       INTEGER NOT NULL DEFAULT 0, -- the highest count of an SDK's retry that took the run over
+    replays       INTEGER NOT NULL DEFAULT 0, -- repeats that were served from the log after the end
+    attaches      INTEGER NOT NULL DEFAULT 0, -- and before it
     tags          TEXT    NOT NULL CHECK (json_type(tags) = 'object'),
     cancel_after  INTEGER,                -- milliseconds after the last reader left; NULL keeps the drain going
     budget_attempts INTEGER NOT NULL,

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,11 +23,13 @@ type Route struct {
 	Key    string
 	Clocks Clocks
 
-	Region    string        // where data is kept; a fallback of a route with one must be in the same
-	Expected  time.Duration // how long it is thought to take to the first content; 0 is not known
-	Price     Price         // 0 is not known
-	NoRetry   bool          // never the same route again within one run
-	Fallbacks []Fallback    // approved, in order of preference
+	Region   string        // where data is kept; a fallback of a route with one must be in the same
+	Expected time.Duration // how long it is thought to take to the first content; 0 is not known
+	Price    Price         // 0 is not known
+	// Concurrency is how many attempts of one caller may be under way at once; 0 is without limit.
+	Concurrency int
+	NoRetry     bool       // never the same route again within one run
+	Fallbacks   []Fallback // approved, in order of preference
 }
 
 // Clocks bound the steps of one attempt. A zero clock takes its default; a negative one is off.
@@ -102,4 +105,13 @@ func RequestID(h http.Header) string {
 		}
 	}
 	return ""
+}
+
+// ParseBase reads a provider's base URL: http or https, a host, perhaps a path, nothing else.
+func ParseBase(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil || u.Fragment != "" {
+		return nil, fmt.Errorf("%q must be http(s)://host[:port][/path]", text)
+	}
+	return u, nil
 }

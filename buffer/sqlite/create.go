@@ -44,8 +44,8 @@ const (
 	// The conflict is the taking over of a key, whose present run was checked in this transaction.
 	insertKey  = `INSERT INTO keys (caller, key, run) VALUES (?, ?, ?) ON CONFLICT (caller, key) DO UPDATE SET run = excluded.run`
 	insertCall = `INSERT INTO calls (run, key, body_hash, retry_of, method, path, provider, route, dialect, model,
-		stream, kind, operation, tags, cancel_after, budget_attempts, budget_elapsed, budget_cost, budget_spent, budget_since)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+		stream, kind, operation, turn, tags, cancel_after, budget_attempts, budget_elapsed, budget_cost, budget_spent, budget_since)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
 func (o *create) apply(t *tx) (refusal, err error) {
@@ -95,7 +95,7 @@ func (o *create) insert(t *tx) error {
 		cancelAfter = r.OnDisconnect.After.Milliseconds()
 	}
 	if _, err := t.exec(insertCall, d.row, r.Key, r.BodyHash, idText(r.RetryOf), r.Method, r.Path, r.Provider, r.Route,
-		string(r.Dialect), r.Model, r.Stream, string(r.Kind), r.Operation, tagsText(r.Tags), cancelAfter,
+		string(r.Dialect), r.Model, r.Stream, string(r.Kind), r.Operation, r.Turn, tagsText(r.Tags), cancelAfter,
 		r.Budget.Attempts, r.Budget.Elapsed.Milliseconds(), r.Budget.CostUSD, r.Budget.Spent, millis(r.Budget.Since)); err != nil {
 		return fmt.Errorf("insert call: %w", err)
 	}

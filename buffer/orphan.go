@@ -1,0 +1,65 @@
+package buffer
+
+import (
+	"context"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// orphanAge is how long a run can be found by a retry that carries no key.
+const orphanAge = 10 * time.Minute
+
+// Retry is what a call without a key says of itself: that the caller's SDK sends it again, or which
+// turn of its agent it serves.
+type Retry struct {
+	Count int    // how often the SDK has sent it before; 0 for a first send
+	Turn  string // the agent's turn; empty where it names none
+}
+
+// adopt finds the run that a retry without a key means: the caller's own, of the same body, whose
+// caller has gone and that no retry as late has taken over. It takes it over, for this retry alone.
+// Without one the zero Run is returned: the retry is a call like any other.
+func (rs *Runs) adopt(ctx context.Context, want Run, retry Retry) (Run, error) {
+	if rs.cfg.NoDedupe || want.Key != "" || retry.Count == 0 && retry.Turn == "" {
+		return Run{}, nil
+	}
+	youngest := time.Now().Add(-orphanAge)
+	for run, err := range rs.store.List(ctx, Filter{Caller: want.Caller, BodyHash: want.BodyHash}) {
+		if err != nil {
+			return Run{}, err
+		}
+		if run.Created.Before(youngest) {
+			return Run{}, nil
+		}
+		if !rs.orphaned(run, retry) {
+			continue
+		}
+		taken, err := rs.store.Reuse(ctx, run.ID, max(retry.Count, 1))
+		if err != nil {
+			return Run{}, err
+		}
+		if taken {
+			return rs.store.Get(ctx, run.ID)
+		}
+	}
+	return Run{}, nil
+}
+
+func (rs *Runs) orphaned(run Run, retry Retry) bool {
+	switch {
+	case run.Key != "", run.State == Released, run.Claimed >= max(retry.Count, 1):
+		return false
+	case retry.Count == 0 && run.Turn != retry.Turn:
+		return false
+	}
+	return run.State == Failed || !rs.called(run.ID)
+}
+
+// called reports whether a caller that made the run, or took it over, still waits for its answer.
+func (rs *Runs) called(id ulid.ULID) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r := rs.readers[id]
+	return r != nil && r.callers > 0
+}
