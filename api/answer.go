@@ -45,7 +45,7 @@ var errEarly = errors.New("nothing yet")
 // and panics with http.ErrAbortHandler when it must not look whole.
 func (a *answer) serve(start resume.Start) {
 	ctx := a.r.Context()
-	defer a.server.Runs.Attach(a.run.ID)()
+	defer a.server.Runs.Attach(a.run.ID, a.native)()
 	t, err := resume.Open(ctx, a.server.Store, a.run.ID, start)
 	if err != nil {
 		a.refuse(err)
@@ -182,6 +182,11 @@ func (a *answer) begin(run buffer.Run) {
 		h.Set("Content-Type", contentType(run))
 	}
 	a.describe(h, run)
+	if a.native && run.State == buffer.Failed && run.Header == nil {
+		if k := kinds[failedCode(run)]; k.retryAfter > 0 {
+			h.Set("Retry-After", retryAfter(0, k.retryAfter))
+		}
+	}
 	a.w.WriteHeader(a.status(run))
 	a.sent = true
 }

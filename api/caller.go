@@ -37,11 +37,12 @@ func (c *Callers) hash(credential string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// Identify returns the request's caller. With buffer keys configured, the header that carried the
-// key is removed, so that it never reaches a provider.
-func (c *Callers) Identify(r *http.Request) (string, error) {
+// Identify returns the request's caller. With buffer keys configured, every header that carries one
+// is removed, so that it never reaches a provider. query is the credential that the URL carries on a
+// route where it may; empty for none.
+func (c *Callers) Identify(r *http.Request, query string) (string, error) {
 	if len(c.names) == 0 {
-		if cred := credential(r); cred != "" {
+		if cred := first(credential(r), query); cred != "" {
 			return c.hash(cred), nil
 		}
 		return anonymous, nil
@@ -56,11 +57,20 @@ func (c *Callers) Identify(r *http.Request) (string, error) {
 		}
 		name, err := c.name(bare(v))
 		if err == nil {
-			r.Header.Del(h)
+			c.strip(r.Header)
 		}
 		return name, err
 	}
 	return "", &fault{code: wire.CodeUnauthorized, detail: "a buffer key is needed: Authorization: Bearer KEY, or " + wire.HeaderBufferKey}
+}
+
+// strip takes the buffer keys out: some SDKs send one key in two headers.
+func (c *Callers) strip(h http.Header) {
+	for _, name := range provider.CredentialHeaders {
+		if _, known := c.names[c.hash(bare(h.Get(name)))]; known {
+			h.Del(name)
+		}
+	}
 }
 
 func (c *Callers) name(key string) (string, error) {
@@ -70,14 +80,14 @@ func (c *Callers) name(key string) (string, error) {
 	return "", &fault{code: wire.CodeUnauthorized, detail: "the buffer key is not known"}
 }
 
-// credential is the secret that the request carries for its provider; empty for none.
+// credential is the secret that the request's headers carry for its provider; empty for none.
 func credential(r *http.Request) string {
 	for _, h := range provider.CredentialHeaders {
 		if v := r.Header.Get(h); v != "" {
 			return bare(v)
 		}
 	}
-	return r.URL.Query().Get("key")
+	return ""
 }
 
 // bare takes the scheme off an Authorization header, so that one secret is one caller whichever
@@ -89,15 +99,15 @@ func bare(v string) string {
 	return v
 }
 
-// authorize puts the provider's key into the headers that go upstream: the configured one, or the
-// one that the caller sent beside its buffer key.
-func authorize(out http.Header, route provider.Route, d provider.Dialect, in http.Header) {
-	key := in.Get(wire.HeaderProviderKey)
-	if key == "" {
-		key = route.Key
-	}
+// authorize puts the provider's key into the headers that go upstream, in place of the caller's own
+// credential: the configured one, or the one that the caller sent beside its buffer key.
+func authorize(p *proxied, in http.Header) {
+	key := first(in.Get(wire.HeaderProviderKey), p.route.Key)
 	if key == "" {
 		return
 	}
-	provider.Authorize(out, d, key)
+	provider.Authorize(p.header, p.dialect, key)
+	if p.dialect == provider.Gemini {
+		p.target.RawQuery = provider.WithoutKey(p.target.RawQuery)
+	}
 }

@@ -80,6 +80,9 @@ func failedCode(run buffer.Run) string {
 	case buffer.Storage:
 		return wire.CodeStorage
 	}
+	if run.Status == http.StatusTooManyRequests && run.Reason == buffer.Limit {
+		return wire.CodeBusy
+	}
 	if run.Status == http.StatusGatewayTimeout {
 		return wire.CodeUpstreamTimeout
 	}
@@ -91,7 +94,7 @@ func failureBody(run buffer.Run) []byte {
 	code := failedCode(run)
 	k := kinds[code]
 	return provider.ErrorBody(run.Dialect, provider.Error{
-		Status: k.status, Type: k.openAIType, Code: code,
+		Status: k.status, Type: errorType(run.Dialect, k.openAIType), Code: code,
 		Message: "spool: run " + run.ID.String() + " failed: " + string(run.Reason),
 	})
 }

@@ -3,8 +3,11 @@ package api
 import (
 	"encoding/json"
 	"errors"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer"
@@ -16,8 +19,9 @@ import (
 type fault struct {
 	code   string
 	detail string
-	run    string // the run it is about, where the caller may know of it
-	next   int64  // the run's head, for ahead
+	run    string        // the run it is about, where the caller may know of it
+	next   int64         // the run's head, for ahead
+	after  time.Duration // when to come again; 0 is the code's own
 }
 
 func (f *fault) Error() string { return f.code + ": " + f.detail }
@@ -58,6 +62,9 @@ func asFault(err error) *fault {
 	}
 	if a, ok := errors.AsType[*resume.AheadError](err); ok {
 		return &fault{code: wire.CodeAhead, detail: a.Error(), next: a.Next}
+	}
+	if b, ok := errors.AsType[*buffer.BusyError](err); ok {
+		return &fault{code: wire.CodeBusy, detail: b.What, after: b.After}
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &fault{code: wire.CodeTooLarge, detail: err.Error()}
@@ -103,8 +110,26 @@ func writeProviderError(w http.ResponseWriter, d provider.Dialect, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(k.status)
 	_, _ = w.Write(provider.ErrorBody(d, provider.Error{ // as above
-		Status: k.status, Type: k.openAIType, Code: f.code, Message: "spool: " + f.detail,
+		Status: k.status, Type: errorType(d, k.openAIType), Code: f.code, Message: "spool: " + f.detail,
 	}))
+}
+
+// errorType is our word for an error in the dialects whose SDKs read OpenAI's words; the others have
+// their own for each status.
+func errorType(d provider.Dialect, openAI string) string {
+	switch d {
+	case provider.Anthropic, provider.Gemini, provider.Bedrock, provider.BedrockInvoke, provider.Ollama:
+		return ""
+	}
+	return openAI
+}
+
+// retryAfter is in seconds: what was asked for, or something that spreads the callers over a few.
+func retryAfter(after time.Duration, least int) string {
+	if after > 0 {
+		return strconv.Itoa(int(math.Ceil(after.Seconds())))
+	}
+	return strconv.Itoa(least + rand.N(2*least+1))
 }
 
 func faultHeaders(h http.Header, f *fault) {
@@ -117,7 +142,7 @@ func faultHeaders(h http.Header, f *fault) {
 		h.Set(wire.HeaderNext, strconv.FormatInt(f.next, 10))
 	}
 	if k.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(k.retryAfter))
+		h.Set("Retry-After", retryAfter(f.after, k.retryAfter))
 	}
 	if k.noRetry {
 		h.Set("X-Should-Retry", "false")

@@ -2,23 +2,143 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/buffer/policy"
 )
 
-// NewMetrics returns the handler of /metrics.
-func NewMetrics(runs *buffer.Runs) http.Handler {
-	r := prometheus.NewRegistry()
-	r.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "spool_live_runs", Help: "Runs whose drain is under way in this process.",
-		}, func() float64 { return float64(runs.Live()) }),
-	)
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+// Metrics counts what happens to runs, by route. It is a buffer.Observer: what it counts is stored,
+// so that the figures, the log and the client's end never disagree.
+type Metrics struct {
+	registry  *prometheus.Registry
+	ended     *prometheus.CounterVec // route, outcome, detail
+	attempts  *prometheus.CounterVec // route, class, action
+	unknown   *prometheus.CounterVec // route
+	tokens    *prometheus.CounterVec // route
+	content   *prometheus.HistogramVec
+	recovered prometheus.Counter
+	replays   *prometheus.CounterVec // how
+	saved     prometheus.Counter
+}
+
+// The outcomes of runs. A stream that was cut after its first token is in no success.
+const (
+	outcomePrimary      = "primary_ok"
+	outcomeRetry        = "retry_recovered"
+	outcomeFallback     = "fallback_recovered"
+	outcomePolicy       = "completed_policy"
+	outcomeUsageMissing = "completed_usage_missing"
+	outcomeInterrupted  = "interrupted" // detail: the reason
+	outcomeFailed       = "failed"      // detail: the class of the last attempt
+	outcomeCancelled    = "cancelled"
+)
+
+// firstContent are the bounds of the latency histogram, in seconds.
+var firstContent = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
+
+// NewMetrics returns metrics that have counted nothing.
+func NewMetrics() *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		ended:    counter("spool_runs_ended_total", "Runs that ended, by how: only those with proof of the end are successes.", "route", "outcome", "detail"),
+		attempts: counter("spool_attempts_total", "Requests sent to providers, as the ledger has them.", "route", "class", "action"),
+		unknown:  counter("spool_attempts_possibly_billed_total", "Attempts without an answer that may have been paid for.", "route"),
+		tokens:   counter("spool_output_tokens_total", "Output tokens that providers reported.", "route"),
+		content: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "spool_first_content_seconds", Help: "From a run's creation to its first content.", Buckets: firstContent,
+		}, []string{"route"}),
+		recovered: prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_runs_recovered_total", Help: "Live runs of a dead process that were sealed at the start."}),
+		replays:   counter("spool_reuses_total", "Repeats that were served from the log instead of a purchase.", "how"),
+		saved:     prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_output_tokens_saved_total", Help: "Output tokens that were delivered by replay or attach instead of a new call."}),
+	}
+	m.registry.MustRegister(m.ended, m.attempts, m.unknown, m.tokens, m.content, m.recovered, m.replays, m.saved,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Handler serves the metrics, with gauges of what is live.
+func (m *Metrics) Handler(runs *buffer.Runs) http.Handler {
+	gauge := func(name, help string, value func() int) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
+	}
+	gauge("spool_live_runs", "Runs whose drain is under way in this process.", runs.Live)
+	gauge("spool_open_tails", "Tails that are open in this process.", runs.Tails)
+	gauge("spool_circuits_open", "Routes and models whose circuit is not closed.", runs.OpenCircuits)
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Recovered counts the runs that were sealed at the start.
+func (m *Metrics) Recovered(n int) { m.recovered.Add(float64(n)) }
+
+// AttemptEnded implements buffer.Observer.
+func (m *Metrics) AttemptEnded(_ buffer.Run, a buffer.Attempt) {
+	m.attempts.WithLabelValues(a.Route, string(a.Class), string(a.Action)).Inc()
+	if a.Billed == policy.BilledUnknown {
+		m.unknown.WithLabelValues(a.Route).Inc()
+	}
+	if a.Usage != nil {
+		m.tokens.WithLabelValues(a.Route).Add(float64(a.Usage.OutputTokens))
+	}
+}
+
+// RunEnded implements buffer.Observer.
+func (m *Metrics) RunEnded(r buffer.Run) {
+	outcome, detail := outcomeOf(r)
+	m.ended.WithLabelValues(r.Route, outcome, detail).Inc()
+	if !r.Committed.IsZero() {
+		m.content.WithLabelValues(r.Route).Observe(r.Committed.Sub(r.Created).Seconds())
+	}
+	if r.Usage != nil {
+		m.saved.Add(float64(r.Attaches * r.Usage.OutputTokens))
+	}
+}
+
+// Reused implements buffer.Observer.
+func (m *Metrics) Reused(r buffer.Run) {
+	if r.State.Live() { // its tokens are known when it ends
+		m.replays.WithLabelValues("attach").Inc()
+		return
+	}
+	m.replays.WithLabelValues("replay").Inc()
+	if r.Usage != nil {
+		m.saved.Add(float64(r.Usage.OutputTokens))
+	}
+}
+
+// outcomeOf says in one word how a run ended.
+func outcomeOf(r buffer.Run) (outcome, detail string) {
+	switch r.Outcome {
+	case buffer.Interrupted:
+		return outcomeInterrupted, string(r.Reason)
+	case buffer.Cancelled:
+		return outcomeCancelled, string(r.Reason)
+	case buffer.Failed:
+		return outcomeFailed, lastClass(r)
+	}
+	switch {
+	case slices.Contains(r.Notes, "policy"):
+		return outcomePolicy, ""
+	case slices.Contains(r.Notes, "usage_missing"):
+		return outcomeUsageMissing, ""
+	case len(r.Attempts) > 0 && r.Attempts[len(r.Attempts)-1].Route != r.Route:
+		return outcomeFallback, ""
+	case len(r.Attempts) > 1:
+		return outcomeRetry, ""
+	}
+	return outcomePrimary, ""
+}
+
+func lastClass(r buffer.Run) string {
+	if len(r.Attempts) == 0 {
+		return string(r.Reason)
+	}
+	return string(r.Attempts[len(r.Attempts)-1].Class)
 }

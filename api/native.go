@@ -24,7 +24,7 @@ type nativeHandler func(w http.ResponseWriter, r *http.Request, caller string) e
 // native identifies the caller and maps the handler's error to the contract.
 func (s *Server) native(h nativeHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		caller, err := s.Callers.Identify(r)
+		caller, err := s.Callers.Identify(r, "")
 		if err == nil {
 			err = h(w, r, caller)
 		}
@@ -249,7 +249,7 @@ func (s *Server) cloudflareResume(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil && hasCredential(r) {
 		var caller string
-		if caller, err = s.Callers.Identify(r); err == nil && caller != run.Caller {
+		if caller, err = s.Callers.Identify(r, ""); err == nil && caller != run.Caller {
 			err = buffer.ErrNotFound
 		}
 	}

@@ -38,5 +38,19 @@ func (s *Server) passThrough(w http.ResponseWriter, r *http.Request, p *proxied)
 			writeProviderError(w, p.dialect, &fault{code: wire.CodeUpstreamFailed, detail: "the provider could not be reached"})
 		},
 	}
-	rp.ServeHTTP(w, r)
+	rp.ServeHTTP(final{w}, r)
 }
+
+// final is a response writer that sends no informational status but the switch of protocols: some
+// clients take one for the answer.
+type final struct{ http.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (f final) WriteHeader(status int) {
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		f.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Unwrap is for http.ResponseController.
+func (f final) Unwrap() http.ResponseWriter { return f.ResponseWriter }

@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -36,6 +37,9 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request) {
 	}
 	rest := strings.TrimPrefix(r.URL.EscapedPath(), "/"+mux.Vars(r)["provider"])
 	d, generates := generation(route, r.Method, rest)
+	if d == "" {
+		d = spoken(route.Name, r.Header)
+	}
 	p, err := s.understand(r, route, d, rest)
 	switch {
 	case err != nil:
@@ -60,6 +64,24 @@ func generation(route provider.Route, method, path string) (provider.Dialect, bo
 	return d, ok
 }
 
+// spoken is the dialect of a call whose path tells none: what the built-in providers speak, or what
+// the caller's SDK shows that it speaks. It decides where a key goes and how an error looks.
+func spoken(name string, h http.Header) provider.Dialect {
+	_, anthropic := h["Anthropic-Version"]
+	_, gemini := h["X-Goog-Api-Key"]
+	switch {
+	case name == "anthropic" || anthropic:
+		return provider.Anthropic
+	case name == "gemini" || gemini:
+		return provider.Gemini
+	case name == "bedrock":
+		return provider.Bedrock
+	case name == "ollama":
+		return provider.Ollama
+	}
+	return ""
+}
+
 func (s *Server) understand(r *http.Request, route provider.Route, d provider.Dialect, rest string) (*proxied, error) {
 	if strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") || r.URL.Query().Has("X-Amz-Signature") {
 		return nil, bad("a request that is signed with SigV4 cannot pass through a proxy; use a Bedrock API key (Authorization: Bearer …)")
@@ -69,11 +91,11 @@ func (s *Server) understand(r *http.Request, route provider.Route, d provider.Di
 		return nil, err
 	}
 	p := &proxied{route: route, dialect: d, target: target}
-	if p.caller, err = s.Callers.Identify(r); err != nil {
+	if p.caller, err = s.Callers.Identify(r, r.URL.Query().Get("key")); err != nil {
 		return nil, err
 	}
 	p.header = provider.Forward(r.Header)
-	authorize(p.header, route, d, r.Header)
+	authorize(p, r.Header)
 	return p, nil
 }
 
@@ -120,7 +142,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
 		return
 	}
 	if call.Run.ID != zeroID {
-		defer s.Runs.Attach(call.Run.ID)() // before the drain can find that nobody reads
+		defer s.Runs.Attach(call.Run.ID, true)() // before the drain can find that nobody reads
 	}
 	run, existed, err := s.Runs.Start(r.Context(), call)
 	if err != nil {
@@ -130,6 +152,9 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
 		}
 		writeProviderError(w, p.dialect, &f)
 		return
+	}
+	if !existed { // X-Buffer-From is about a run that the caller has read from
+		start = resume.FromPosition(0)
 	}
 	a := &answer{server: s, w: w, r: r, run: run, native: true, replayed: existed, heartbeat: beat}
 	a.serve(start)
@@ -168,8 +193,13 @@ func (s *Server) call(r *http.Request, p *proxied, body []byte) (buffer.Call, re
 		ask.From = resume.Given(v[0])
 	}
 	start, err := resume.Understand("", ask)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", wire.HeaderFrom, err)
+	}
+	retry := retryOf(r.Header)
+	run.Turn = retry.Turn
 	send := provider.Send{Method: r.Method, URL: p.target, Header: p.header, Body: body}
-	return buffer.Call{Run: run, Route: p.route, Send: send}, start, err
+	return buffer.Call{Run: run, Retry: retry, Route: p.route, Send: send}, start, err
 }
 
 // storedPath is the path and query as called, without the credential that Gemini's clients put there.

@@ -18,7 +18,10 @@ func wireRun(r buffer.Run, phase string, readers int) wire.Run {
 		Readers: readers, Tags: r.Tags, Kind: string(r.Kind), OnDisconnect: disconnectText(r.OnDisconnect),
 		Created: r.Created.UTC(), Committed: moment(r.Committed), Ended: moment(r.Ended),
 		Released: moment(r.Released), Expires: moment(r.Expires()),
-		Usage: wireUsage(r.Usage), Attempts: []wire.Attempt{},
+		Usage: wireUsage(r.Usage), Saved: wire.Saved{Replays: r.Replays, Attaches: r.Attaches}, Attempts: []wire.Attempt{},
+	}
+	if r.Usage != nil {
+		out.Saved.OutputTokens = (r.Replays + r.Attaches) * r.Usage.OutputTokens
 	}
 	if r.State == buffer.Idle {
 		out.Phase = phase

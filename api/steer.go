@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/tidwall/gjson"
 
 	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer"
@@ -18,6 +19,8 @@ const (
 	maxKey  = 255 // characters of an idempotency key
 	maxTags = 8
 	maxTag  = 256 // characters of a tag's value
+
+	maxRetryCount = 1000 // of an SDK: beyond it the header is no count
 
 	defaultAttempts = 3
 	defaultElapsed  = 300 * time.Second
@@ -169,6 +172,19 @@ func budget(h http.Header) (buffer.Budget, error) {
 		return b, wrong
 	}
 	return b, nil
+}
+
+// retryOf reads what SDKs say of themselves when they send a call again. What is not understood is
+// not said.
+func retryOf(h http.Header) buffer.Retry {
+	var r buffer.Retry
+	if n, err := strconv.Atoi(h.Get("X-Stainless-Retry-Count")); err == nil && n > 0 && n <= maxRetryCount {
+		r.Count = n
+	}
+	if turn := gjson.Get(h.Get("X-Codex-Turn-Metadata"), "turn_id"); turn.Type == gjson.String && printable(turn.Str, maxKey) {
+		r.Turn = turn.Str
+	}
+	return r
 }
 
 // heartbeat reads how often the reader wants to hear that its connection is alive; 0 is never.

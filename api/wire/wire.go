@@ -89,7 +89,15 @@ type Run struct {
 	Released     *time.Time        `json:"released"`
 	Expires      *time.Time        `json:"expires"`
 	Usage        *Usage            `json:"usage"`
+	Saved        Saved             `json:"saved"`
 	Attempts     []Attempt         `json:"attempts"`
+}
+
+// Saved is what repeats of the run's call would have bought again.
+type Saved struct {
+	OutputTokens int64 `json:"output_tokens"`
+	Replays      int64 `json:"replays"`  // repeats that were served from the log after the end
+	Attaches     int64 `json:"attaches"` // and before it
 }
 
 // Usage is what an answer or an attempt cost, in tokens.
