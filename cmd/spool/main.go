@@ -18,6 +18,7 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" default:"withargs" help:"Run the buffer."`
 	Check   checkCmd   `cmd:"" help:"Verify the stored invariants of a data folder, stopped or running."`
 	Health  healthCmd  `cmd:"" help:"Ask a running buffer whether it is ready."`
+	Show    showCmd    `cmd:"" help:"Print one run of a running buffer, with its ledger."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

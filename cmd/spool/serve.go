@@ -84,7 +84,9 @@ func (c *serveCmd) Run() error {
 	}
 
 	client := provider.NewClient(0)
-	runs := buffer.NewRuns(store, client, buffer.Config{MaxChunk: set.Limits.Chunk, MaxRun: set.Limits.Run}, log)
+	metrics := api.NewMetrics()
+	metrics.Recovered(sealed)
+	runs := buffer.NewRuns(store, client, set.runs(metrics), log)
 	server := &api.Server{
 		Store: store, Runs: runs, Client: client, Log: log,
 		Callers:   api.NewCallers(secret, set.Auth.Keys),
@@ -94,7 +96,7 @@ func (c *serveCmd) Run() error {
 			Heartbeat: set.Limits.Heartbeat, Write: set.Limits.Write,
 		},
 		Cloudflare: set.Compat.cloudflare(listener.Addr()),
-		Metrics:    api.NewMetrics(runs),
+		Metrics:    metrics.Handler(runs),
 	}
 	log.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("data", set.Data),
 		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.String("version", version))

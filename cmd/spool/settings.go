@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/knadh/koanf/v2"
 
 	"github.com/spool-dev/spool/api"
+	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/provider"
 )
 
@@ -31,7 +31,22 @@ type settings struct {
 	Auth      authSettings                `koanf:"auth"`
 	Providers map[string]providerSettings `koanf:"providers"`
 	Limits    limitSettings               `koanf:"limits"`
+	Callers   callerSettings              `koanf:"callers"`
+	Queue     queueSettings               `koanf:"queue"`
 	Compat    compatSettings              `koanf:"compat"`
+	// RetryDedupe lets an SDK's retry that carries no key find the run of its first send; on unless false.
+	RetryDedupe *bool `koanf:"retry_dedupe"`
+}
+
+type callerSettings struct {
+	Live         int `koanf:"live"`
+	Runs         int `koanf:"runs_per_minute"`
+	OutputTokens int `koanf:"output_tokens_per_minute"`
+}
+
+type queueSettings struct {
+	Length int           `koanf:"length"`
+	Wait   time.Duration `koanf:"wait"`
 }
 
 type authSettings struct {
@@ -44,6 +59,27 @@ type providerSettings struct {
 	Generates bool          `koanf:"generates"`
 	Key       string        `koanf:"key"`
 	Clocks    clockSettings `koanf:"clocks"`
+
+	Region      string             `koanf:"region"`
+	Expected    time.Duration      `koanf:"expected"`
+	Price       priceSettings      `koanf:"price"`
+	Concurrency int                `koanf:"concurrency"`
+	Retry       *bool              `koanf:"retry"` // false: never the same route again within one run
+	Fallbacks   []fallbackSettings `koanf:"fallbacks"`
+}
+
+type priceSettings struct {
+	Input  float64 `koanf:"input"` // US dollars for a million tokens
+	Output float64 `koanf:"output"`
+}
+
+type fallbackSettings struct {
+	Provider string            `koanf:"provider"`
+	Models   map[string]string `koanf:"models"`
+	Tools    bool              `koanf:"tools"`
+	Schema   bool              `koanf:"schema"`
+	Context  int64             `koanf:"context"`
+	OwnQuota bool              `koanf:"own_quota"`
 }
 
 type clockSettings struct {
@@ -198,6 +234,22 @@ func (s settings) routes() (map[string]provider.Route, error) {
 		}
 		routes[name] = r
 	}
+	for name, p := range all {
+		r := routes[name]
+		for i, f := range p.Fallbacks {
+			to, ok := routes[f.Provider]
+			if !ok || f.Provider == name {
+				return nil, fmt.Errorf("providers.%s.fallbacks[%d].provider: %q is not another provider", name, i, f.Provider)
+			}
+			if len(f.Models) == 0 {
+				return nil, fmt.Errorf("providers.%s.fallbacks[%d].models: name at least one model and what it becomes", name, i)
+			}
+			r.Fallbacks = append(r.Fallbacks, provider.Fallback{
+				Route: &to, Models: f.Models, Tools: f.Tools, Schema: f.Schema, Context: f.Context, OwnQuota: f.OwnQuota,
+			})
+		}
+		routes[name] = r
+	}
 	return routes, nil
 }
 
@@ -208,9 +260,9 @@ func (p providerSettings) route(name string) (provider.Route, error) {
 	if strings.ContainsAny(name, "/?#% ") {
 		return provider.Route{}, errors.New("the name must be one path segment")
 	}
-	u, err := url.Parse(p.BaseURL)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return provider.Route{}, fmt.Errorf("base_url %q must be http(s)://host[:port][/path]", p.BaseURL)
+	u, err := provider.ParseBase(p.BaseURL)
+	if err != nil {
+		return provider.Route{}, fmt.Errorf("base_url %w", err)
 	}
 	d := provider.Dialect(p.Dialect)
 	if d != "" && !slices.Contains(dialects, d) {
@@ -218,7 +270,8 @@ func (p providerSettings) route(name string) (provider.Route, error) {
 	}
 	return provider.Route{
 		Name: name, BaseURL: u, Dialect: d, Generates: p.Generates || d == provider.Generic, Key: p.Key,
-		Clocks: provider.Clocks(p.Clocks),
+		Clocks: provider.Clocks(p.Clocks), Region: p.Region, Expected: p.Expected, Price: provider.Price(p.Price),
+		Concurrency: p.Concurrency, NoRetry: p.Retry != nil && !*p.Retry,
 	}, nil
 }
 
@@ -228,4 +281,14 @@ func dialectNames() string {
 		names[i] = string(d)
 	}
 	return strings.Join(names, ", ")
+}
+
+// runs is what the settings say about runs.
+func (s settings) runs(o buffer.Observer) buffer.Config {
+	return buffer.Config{
+		MaxChunk: s.Limits.Chunk, MaxRun: s.Limits.Run, Observe: o,
+		NoDedupe: s.RetryDedupe != nil && !*s.RetryDedupe,
+		Callers:  buffer.CallerLimits(s.Callers),
+		Queue:    buffer.QueueLimits(s.Queue),
+	}
 }
