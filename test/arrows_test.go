@@ -12,7 +12,7 @@ const module = "github.com/spool-dev/spool"
 // arrows says which packages of the service each one may import, directly. Imports go down: no
 // package knows who listens to it.
 var arrows = map[string][]string{
-	"cmd/spool":       {"api", "buffer", "buffer/provider", "buffer/sqlite"},
+	"cmd/spool":       {"api", "api/wire", "buffer", "buffer/provider", "buffer/sqlite"},
 	"api":             {"api/wire", "resume", "buffer", "buffer/frame", "buffer/policy", "buffer/provider"},
 	"api/wire":        {},
 	"resume":          {"tail", "buffer", "buffer/provider"},

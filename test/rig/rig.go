@@ -34,7 +34,8 @@ type Options struct {
 	// Routes are the providers, given the scripted provider's URL; default those of Rig.
 	Routes func(fake string) map[string]provider.Route
 	Fake   fakellm.Config
-	Plain  bool // the client does not check responses: for load
+	Plain  bool        // the client does not check responses: for load
+	Log    *zap.Logger // default none; the test's own where it is verbose
 }
 
 // Rig is a Spool with its provider. Its providers are openai, anthropic, gemini, ollama and bedrock,
@@ -60,9 +61,13 @@ func New(t testing.TB, o Options) *Rig {
 		o.Dir = t.TempDir()
 	}
 	g := &Rig{Dir: o.Dir, Fake: fakellm.Start(t, o.Fake), t: t}
-	log := zap.NewNop()
-	if testing.Verbose() {
+	log := o.Log
+	switch {
+	case log != nil:
+	case testing.Verbose():
 		log = zaptest.NewLogger(t)
+	default:
+		log = zap.NewNop()
 	}
 	var err error
 	if g.Store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: o.Dir, Log: log}); err != nil {
@@ -72,12 +77,14 @@ func New(t testing.TB, o Options) *Rig {
 		t.Fatal(err)
 	}
 	client := provider.NewClient(0)
+	metrics := api.NewMetrics()
+	o.Runs.Observe = metrics
 	g.Runs = buffer.NewRuns(g.Store, client, o.Runs, log)
 	g.Server = &api.Server{
 		Store: g.Store, Runs: g.Runs, Client: client, Log: log, Limits: o.Limits, Cloudflare: true,
 		Callers:   api.NewCallers([]byte("a secret of the rig"), o.Keys),
 		Providers: g.routes(o),
-		Metrics:   api.NewMetrics(g.Runs),
+		Metrics:   metrics.Handler(g.Runs),
 	}
 	g.http = httptest.NewServer(g.Server.Handler())
 	g.URL = g.http.URL
