@@ -6,7 +6,7 @@ IMAGE   ?= spool
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test bench lint fmt vet staticcheck vulncheck fix tidy check image clean
+.PHONY: help build run demo test drill bench lint fmt vet staticcheck vulncheck fix tidy check image clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ demo: ## Kill an agent and the buffer in mid-answer, and lose nothing; no key ne
 
 test: ## Run every test with the race detector
 	go test -race -shuffle=on -timeout 20m ./...
+
+drill: ## Stage eight faults of a provider and print what followed
+	@cd test/drill && go test -count=1 # in its own folder, so that go test shows what it prints
 
 bench: ## Measure this machine
 	go run ./test/bench
