@@ -141,7 +141,7 @@ func (c *Client) Open(ctx context.Context, s Send, w *Wire) (*Answer, error) {
 	return &Answer{
 		Status:    resp.StatusCode,
 		Header:    resp.Header,
-		Body:      &stamped{ReadCloser: resp.Body, w: w},
+		Body:      plainBody(resp.Header, &stamped{ReadCloser: resp.Body, w: w}),
 		ProvesEnd: !delimitedByClose,
 	}, nil
 }
@@ -206,7 +206,7 @@ func Forward(in http.Header) http.Header {
 func EndToEnd(in http.Header) http.Header {
 	out := in.Clone()
 	dropHopByHop(out)
-	for _, name := range []string{"Content-Length", "Content-Encoding", "Set-Cookie", "Alt-Svc"} {
+	for _, name := range []string{"Content-Length", "Set-Cookie", "Alt-Svc"} {
 		out.Del(name)
 	}
 	for name := range out {
