@@ -47,12 +47,16 @@ func (a *answer) serve(start resume.Start) {
 	ctx := a.r.Context()
 	defer a.server.Runs.Attach(a.run.ID, a.native)()
 	t, err := resume.Open(ctx, a.server.Store, a.run.ID, start)
-	if err != nil {
+	if err != nil && !errors.Is(err, resume.ErrNotYet) {
 		a.refuse(err)
 		return
 	}
 	a.tail, a.skip = t, t.Skip
 	switch {
+	case err != nil && start.Wait > 0:
+		a.nothing(t.Run)
+	case err != nil:
+		a.begin(t.Run) // … and a clean end: nothing of what was asked for is stored
 	case start.Wait > 0:
 		a.poll(ctx, start.Wait)
 	case !start.Follow:
@@ -152,8 +156,7 @@ func (a *answer) quiet(page buffer.Page) bool {
 		a.held = page.Run.Status == 0
 		a.begin(page.Run)
 	}
-	beat := a.beat(page.Run)
-	return beat == nil || a.write(beat) && a.flush()
+	return a.write(a.beat(page.Run)) && a.flush() // without a beat too: the status may have been decided just now
 }
 
 // deliver writes one page and flushes it once.

@@ -129,8 +129,7 @@ func (a *answer) poll(ctx context.Context, wait time.Duration) {
 	page, err := a.tail.Next(bounded)
 	switch {
 	case errors.Is(err, errEarly):
-		a.describe(a.w.Header(), page.Run)
-		a.w.WriteHeader(http.StatusNoContent)
+		a.nothing(page.Run)
 	case err == io.EOF:
 		a.deliver(page)
 		a.end(page.Run)
@@ -139,6 +138,12 @@ func (a *answer) poll(ctx context.Context, wait time.Duration) {
 	default:
 		a.pollPage(page)
 	}
+}
+
+// nothing ends a long poll for which nothing has come.
+func (a *answer) nothing(run buffer.Run) {
+	a.describe(a.w.Header(), run)
+	a.w.WriteHeader(http.StatusNoContent)
 }
 
 // pollPage delivers one page of a long poll. Its X-Buffer-Next is where the next poll starts.

@@ -15,15 +15,16 @@ import (
 // Metrics counts what happens to runs, by route. It is a buffer.Observer: what it counts is stored,
 // so that the figures, the log and the client's end never disagree.
 type Metrics struct {
-	registry  *prometheus.Registry
-	ended     *prometheus.CounterVec // route, outcome, detail
-	attempts  *prometheus.CounterVec // route, class, action
-	unknown   *prometheus.CounterVec // route
-	tokens    *prometheus.CounterVec // route
-	content   *prometheus.HistogramVec
-	recovered prometheus.Counter
-	replays   *prometheus.CounterVec // how
-	saved     prometheus.Counter
+	registry     *prometheus.Registry
+	ended        *prometheus.CounterVec // route, outcome, detail
+	attempts     *prometheus.CounterVec // route, class, action
+	unknown      *prometheus.CounterVec // route
+	tokens       *prometheus.CounterVec // route
+	firstByte    *prometheus.HistogramVec
+	firstContent *prometheus.HistogramVec
+	recovered    prometheus.Counter
+	replays      *prometheus.CounterVec // how
+	saved        prometheus.Counter
 }
 
 // The outcomes of runs. A stream that was cut after its first token is in no success.
@@ -38,28 +39,30 @@ const (
 	outcomeCancelled    = "cancelled"
 )
 
-// firstContent are the bounds of the latency histogram, in seconds.
-var firstContent = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
+// latencies are the bounds of the histograms, in seconds.
+var latencies = []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 
 // NewMetrics returns metrics that have counted nothing.
 func NewMetrics() *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-		ended:    counter("spool_runs_ended_total", "Runs that ended, by how: only those with proof of the end are successes.", "route", "outcome", "detail"),
-		attempts: counter("spool_attempts_total", "Requests sent to providers, as the ledger has them.", "route", "class", "action"),
-		unknown:  counter("spool_attempts_possibly_billed_total", "Attempts without an answer that may have been paid for.", "route"),
-		tokens:   counter("spool_output_tokens_total", "Output tokens that providers reported.", "route"),
-		content: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "spool_first_content_seconds", Help: "From a run's creation to its first content.", Buckets: firstContent,
-		}, []string{"route"}),
-		recovered: prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_runs_recovered_total", Help: "Live runs of a dead process that were sealed at the start."}),
-		replays:   counter("spool_reuses_total", "Repeats that were served from the log instead of a purchase.", "how"),
-		saved:     prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_output_tokens_saved_total", Help: "Output tokens that were delivered by replay or attach instead of a new call."}),
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: latencies}, []string{"route"})
 	}
-	m.registry.MustRegister(m.ended, m.attempts, m.unknown, m.tokens, m.content, m.recovered, m.replays, m.saved,
+	m := &Metrics{
+		registry:     prometheus.NewRegistry(),
+		ended:        counter("spool_runs_ended_total", "Runs that ended, by how: only those with proof of the end are successes.", "route", "outcome", "detail"),
+		attempts:     counter("spool_attempts_total", "Requests sent to providers, as the ledger has them.", "route", "class", "action"),
+		unknown:      counter("spool_attempts_possibly_billed_total", "Attempts without an answer that may have been paid for.", "route"),
+		tokens:       counter("spool_output_tokens_total", "Output tokens that providers reported.", "route"),
+		firstByte:    histogram("spool_first_byte_seconds", "From a send to the head of its answer."),
+		firstContent: histogram("spool_first_content_seconds", "From a run's creation to its first content."),
+		recovered:    prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_runs_recovered_total", Help: "Live runs of a dead process that were sealed at the start."}),
+		replays:      counter("spool_reuses_total", "Repeats that were served from the log instead of a purchase.", "how"),
+		saved:        prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_output_tokens_saved_total", Help: "Output tokens that were delivered by replay or attach instead of a new call."}),
+	}
+	m.registry.MustRegister(m.ended, m.attempts, m.unknown, m.tokens, m.firstByte, m.firstContent, m.recovered, m.replays, m.saved,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -84,6 +87,9 @@ func (m *Metrics) AttemptEnded(_ buffer.Run, a buffer.Attempt) {
 	if a.Billed == policy.BilledUnknown {
 		m.unknown.WithLabelValues(a.Route).Inc()
 	}
+	if a.FirstByte > 0 {
+		m.firstByte.WithLabelValues(a.Route).Observe(a.FirstByte.Seconds())
+	}
 	if a.Usage != nil {
 		m.tokens.WithLabelValues(a.Route).Add(float64(a.Usage.OutputTokens))
 	}
@@ -94,7 +100,7 @@ func (m *Metrics) RunEnded(r buffer.Run) {
 	outcome, detail := outcomeOf(r)
 	m.ended.WithLabelValues(r.Route, outcome, detail).Inc()
 	if !r.Committed.IsZero() {
-		m.content.WithLabelValues(r.Route).Observe(r.Committed.Sub(r.Created).Seconds())
+		m.firstContent.WithLabelValues(r.Route).Observe(r.Committed.Sub(r.Created).Seconds())
 	}
 	if r.Usage != nil {
 		m.saved.Add(float64(r.Attaches * r.Usage.OutputTokens))

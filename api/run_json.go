@@ -39,7 +39,7 @@ func wireRun(r buffer.Run, phase string, readers int) wire.Run {
 		out.Attempts = append(out.Attempts, wire.Attempt{
 			N: a.N, Route: a.Route, Model: a.Model, SentAt: a.Sent.UTC(), EndedAt: moment(a.Ended),
 			Status: a.Status, ProviderRequestID: a.RequestID, Class: string(a.Class), Sent: string(a.SentState),
-			Action: string(a.Action), Why: a.Why, HintMS: a.Hint.Milliseconds(), Billed: string(a.Billed),
+			Action: string(a.Action), Why: a.Why, HintMS: a.Hint.Milliseconds(), FirstByteMS: a.FirstByte.Milliseconds(), Billed: string(a.Billed),
 			ReusedConnection: a.ReusedConn, RequestBytes: a.RequestBytes,
 			PreambleBytes: a.PreambleBytes, ContentBytes: a.ContentBytes, Usage: wireUsage(a.Usage),
 		})

@@ -118,89 +118,87 @@ func TestBoundary_PreambleIsHeldWithinBounds(t *testing.T) {
 
 // What an attempt that failed had sent before its content is nowhere to be seen.
 func TestBoundary_FailureInThePreambleLeavesNoTrace(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		answer []fakellm.Op
-		class  policy.Class
-		sent   policy.Sent
-		billed policy.Billed
-	}{
-		{"reset", answer(fakellm.Bytes(role), fakellm.RST()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
-		{"cut", answer(fakellm.Bytes(role), fakellm.Fin()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
-		{"clean end without proof", answer(fakellm.Bytes(role), fakellm.End()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
-		{"half an event", answer(fakellm.Bytes(role), fakellm.Bytes(token[:20]), fakellm.RST()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
-		{"an error in the stream", answer(fakellm.Bytes(role), fakellm.Data("data: {\"error\":{\"code\":\"server_error\",\"message\":\"no\"}}\n\n"), fakellm.Done()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
-		{"a rate limit in the stream", answer(fakellm.Bytes(role), fakellm.Data("data: {\"error\":{\"code\":\"rate_limit_exceeded\",\"message\":\"no\"}}\n\n"), fakellm.Done()), policy.Rate, policy.WasRefused, policy.BilledNo},
-		{"nothing", answer(fakellm.End()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
-		{"closed without an answer", []fakellm.Op{fakellm.Fin()}, policy.Transient, policy.SentUnknown, policy.BilledUnknown},
-		{"a gateway's 502", []fakellm.Op{refusal(502, "X-Request-Id", "first")}, policy.Transient, policy.SentUnknown, policy.BilledUnknown},
-		{"stalled", answer(fakellm.Bytes(role), hang), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			bubble(t, func(r *rig) {
-				good := fakellm.Chat("good ")
-				head := fakellm.Head(eventStream)
-				head.Headers["X-Request-Id"] = []string{"good"}
-				r.fake.Script("primary", row.answer, row.answer)
-				r.fake.Script("fallback", append([]fakellm.Op{head}, append(fakellm.Play(good, 0), fakellm.Done())...))
-				c := r.call()
-				c.Route.Fallbacks = []provider.Fallback{r.approved("fallback")}
-				c.Route.NoRetry = true
-				run := r.do(c)
-				r.wantState(run, buffer.Completed, "")
-				r.wantBytes(run, good...)
-				if run.Status != 200 || run.Header.Get("X-Request-Id") != "good" || run.Partial != nil || run.ProviderID != "chatcmpl-fake" {
-					r.Errorf("status %d, header %v, partial %q, id %q", run.Status, run.Header, run.Partial, run.ProviderID)
-				}
-				r.wantLedger(run,
-					entry{"primary", row.class, policy.Fallback, row.sent, row.billed},
-					entry{"fallback", policy.None, policy.Complete, policy.SentUnknown, policy.BilledYes})
-				r.wantSends(2)
-			})
-		})
-	}
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		for _, row := range []struct {
+			name   string
+			answer []fakellm.Op
+			class  policy.Class
+			sent   policy.Sent
+			billed policy.Billed
+		}{
+			{"reset", answer(fakellm.Bytes(role), fakellm.RST()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
+			{"cut", answer(fakellm.Bytes(role), fakellm.Fin()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
+			{"clean end without proof", answer(fakellm.Bytes(role), fakellm.End()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
+			{"half an event", answer(fakellm.Bytes(role), fakellm.Bytes(token[:20]), fakellm.RST()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
+			{"an error in the stream", answer(fakellm.Bytes(role), fakellm.Data("data: {\"error\":{\"code\":\"server_error\",\"message\":\"no\"}}\n\n"), fakellm.Done()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
+			{"a rate limit in the stream", answer(fakellm.Bytes(role), fakellm.Data("data: {\"error\":{\"code\":\"rate_limit_exceeded\",\"message\":\"no\"}}\n\n"), fakellm.Done()), policy.Rate, policy.WasRefused, policy.BilledNo},
+			{"nothing", answer(fakellm.End()), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
+			{"closed without an answer", []fakellm.Op{fakellm.Fin()}, policy.Transient, policy.SentUnknown, policy.BilledUnknown},
+			{"a gateway's 502", []fakellm.Op{refusal(502, "X-Request-Id", "first")}, policy.Transient, policy.SentUnknown, policy.BilledUnknown},
+			{"stalled", answer(fakellm.Bytes(role), hang), policy.Transient, policy.SentUnknown, policy.BilledUnknown},
+		} {
+			r.begin(row.name)
+			good := fakellm.Chat("good ")
+			head := fakellm.Head(eventStream)
+			head.Headers["X-Request-Id"] = []string{"good"}
+			r.fake.Script("primary", row.answer, row.answer)
+			r.fake.Script("fallback", append([]fakellm.Op{head}, append(fakellm.Play(good, 0), fakellm.Done())...))
+			c := r.call()
+			c.Route.Fallbacks = []provider.Fallback{r.approved("fallback")}
+			c.Route.NoRetry = true
+			run := r.do(c)
+			r.wantState(run, buffer.Completed, "")
+			r.wantBytes(run, good...)
+			if run.Status != 200 || run.Header.Get("X-Request-Id") != "good" || run.Partial != nil || run.ProviderID != "chatcmpl-fake" {
+				r.Errorf("status %d, header %v, partial %q, id %q", run.Status, run.Header, run.Partial, run.ProviderID)
+			}
+			r.wantLedger(run,
+				entry{"primary", row.class, policy.Fallback, row.sent, row.billed},
+				entry{"fallback", policy.None, policy.Complete, policy.SentUnknown, policy.BilledYes})
+			r.wantSends(2)
+		}
+	})
 }
 
 func TestBoundary_NothingIsSentAfterContent(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		steps  []fakellm.Op
-		reason buffer.Reason
-		class  policy.Class
-	}{
-		{"reset", []fakellm.Op{fakellm.RST()}, buffer.Reset, policy.Transient},
-		{"cut", []fakellm.Op{fakellm.Fin()}, buffer.Reset, policy.Transient},
-		{"clean end without proof", []fakellm.Op{fakellm.End()}, buffer.EOFWithoutEnd, policy.Transient},
-		{"stall", []fakellm.Op{hang}, buffer.Stalled, policy.Transient},
-		{"overload", []fakellm.Op{fakellm.Data("data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"no\"}}\n\n"), fakellm.End()}, buffer.ProviderError, policy.Transient},
-		{"rate limit", []fakellm.Op{fakellm.Data("data: {\"error\":{\"code\":\"rate_limit_exceeded\",\"message\":\"no\"}}\n\n"), fakellm.End()}, buffer.ProviderError, policy.Rate},
-		{"quota", []fakellm.Op{fakellm.Data("data: {\"error\":{\"code\":\"insufficient_quota\",\"message\":\"no\"}}\n\n"), fakellm.End()}, buffer.ProviderError, policy.Quota},
-		{"half an event", []fakellm.Op{fakellm.Bytes(token[:20]), fakellm.RST()}, buffer.Reset, policy.Transient},
-	} {
-		for n, route := range []string{"primary", "fallback"} {
-			t.Run(row.name+"/"+route, func(t *testing.T) {
-				t.Parallel()
-				bubble(t, func(r *rig) {
-					c := r.routesTo(n, answer(append([]fakellm.Op{fakellm.Bytes(role), fakellm.Bytes(token)}, row.steps...)...))
-					c.Run.Budget.Attempts = 9
-					spare := r.approved("spare")
-					r.fake.Script("spare", whole("bought twice"))
-					c.Route.Fallbacks = append(c.Route.Fallbacks, spare)
-					run := r.do(c)
-					r.wantState(run, buffer.Interrupted, row.reason)
-					last := run.Attempts[len(run.Attempts)-1]
-					if got, want := entries(run)[n], (entry{last.Route, row.class, policy.Interrupt, policy.SentUnknown, policy.BilledYes}); got != want {
-						r.Errorf("last row %+v, want %+v", got, want)
-					}
-					if !bytes.HasPrefix(r.bytes(run), append(bytes.Clone(role), token...)) {
-						r.Errorf("log holds %q", r.bytes(run))
-					}
-					r.wantSends(n + 1)
-				})
-			})
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		for _, row := range []struct {
+			name   string
+			steps  []fakellm.Op
+			reason buffer.Reason
+			class  policy.Class
+		}{
+			{"reset", []fakellm.Op{fakellm.RST()}, buffer.Reset, policy.Transient},
+			{"cut", []fakellm.Op{fakellm.Fin()}, buffer.Reset, policy.Transient},
+			{"clean end without proof", []fakellm.Op{fakellm.End()}, buffer.EOFWithoutEnd, policy.Transient},
+			{"stall", []fakellm.Op{hang}, buffer.Stalled, policy.Transient},
+			{"overload", []fakellm.Op{fakellm.Data("data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"no\"}}\n\n"), fakellm.End()}, buffer.ProviderError, policy.Transient},
+			{"rate limit", []fakellm.Op{fakellm.Data("data: {\"error\":{\"code\":\"rate_limit_exceeded\",\"message\":\"no\"}}\n\n"), fakellm.End()}, buffer.ProviderError, policy.Rate},
+			{"quota", []fakellm.Op{fakellm.Data("data: {\"error\":{\"code\":\"insufficient_quota\",\"message\":\"no\"}}\n\n"), fakellm.End()}, buffer.ProviderError, policy.Quota},
+			{"half an event", []fakellm.Op{fakellm.Bytes(token[:20]), fakellm.RST()}, buffer.Reset, policy.Transient},
+		} {
+			for n, route := range []string{"primary", "fallback"} {
+				r.begin(row.name + " on the " + route)
+				c := r.routesTo(n, answer(append([]fakellm.Op{fakellm.Bytes(role), fakellm.Bytes(token)}, row.steps...)...))
+				c.Run.Budget.Attempts = 9
+				spare := r.approved("spare")
+				r.fake.Script("spare", whole("bought twice"))
+				c.Route.Fallbacks = append(c.Route.Fallbacks, spare)
+				run := r.do(c)
+				r.wantState(run, buffer.Interrupted, row.reason)
+				last := run.Attempts[len(run.Attempts)-1]
+				if got, want := entries(run)[n], (entry{last.Route, row.class, policy.Interrupt, policy.SentUnknown, policy.BilledYes}); got != want {
+					r.Errorf("last row %+v, want %+v", got, want)
+				}
+				if !bytes.HasPrefix(r.bytes(run), append(bytes.Clone(role), token...)) {
+					r.Errorf("log holds %q", r.bytes(run))
+				}
+				r.wantSends(n + 1)
+			}
 		}
-	}
+	})
 }
 
 // roundTripper is a function before the transport.

@@ -71,7 +71,8 @@ func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again b
 		d.first = s.row.Sent
 	}
 	wire := provider.NewWire()
-	s.clocks = clocks{set: d.way.route.Clocks.WithDefaults(d.started.Dialect, d.way.model, d.started.Stream), wire: wire, begun: s.row.Sent, first: d.first}
+	set := d.way.route.Clocks.WithDefaults(d.started.Dialect, d.way.model, d.started.Stream)
+	s.clocks = clocks{set: set.Within(time.Until(d.started.Budget.ends())), wire: wire, begun: s.row.Sent, first: d.first}
 
 	sending, hangUp := context.WithCancel(ctx)
 	arrivals := make(chan arrival)
@@ -193,6 +194,7 @@ func (s *stream) begin(h *head) {
 	s.row.Status = h.Status
 	s.row.RequestID = provider.RequestID(h.Header)
 	s.clocks.head = time.Now()
+	s.row.FirstByte = s.clocks.head.Sub(s.row.Sent)
 	s.reader = provider.NewReader(s.d.started.Dialect, h.framing, s.d.started.Stream)
 	s.d.phase.Store(phaseContent)
 }

@@ -117,7 +117,7 @@ func TestResend_ConnectionIsLetGoAtTheEnd(t *testing.T) {
 		run := r.do(r.call())
 		r.wantState(run, buffer.Completed, "")
 		time.Sleep(2 * time.Second)
-		if q := r.fake.Requests()[0]; q.Ended.Sub(run.Ended) > time.Second || q.Ended.IsZero() {
+		if q := r.sends()[0]; q.Ended.Sub(run.Ended) > time.Second || q.Ended.IsZero() {
 			r.Errorf("the run ended at %s, the provider was let go at %s", run.Ended, q.Ended)
 		}
 	})

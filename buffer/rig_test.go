@@ -7,7 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +37,9 @@ type rig struct {
 	store *sqlite.Store
 	runs  *buffer.Runs
 	dir   string
+
+	row    string // of the table that is being tested, where there is one
+	before int    // requests that the provider had got when it began
 }
 
 // bubble runs a test with a rig whose time is fake: nothing in it waits, and every instant is exact.
@@ -65,7 +71,13 @@ func newRig(t *testing.T, url string, over http.RoundTripper) *rig {
 		log = zaptest.NewLogger(t)
 	}
 	r := &rig{T: t, url: url, dir: t.TempDir()}
-	var err error
+	empty, err := emptyLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, logFile), empty, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if r.store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: r.dir, Sync: "normal", Log: log}); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +101,45 @@ func newRig(t *testing.T, url string, over http.RoundTripper) *rig {
 	})
 	return r
 }
+
+// begin says which row of a table is tested from now on. The rows of a table share a bubble, so that
+// there is one log to open and to check; they are hours apart, and nothing is left of the last one.
+func (r *rig) begin(row string) {
+	time.Sleep(time.Hour)
+	r.row, r.before = row+": ", r.fake.Count("")
+}
+
+// Errorf names the row.
+func (r *rig) Errorf(format string, args ...any) {
+	r.Helper()
+	r.T.Errorf(r.row+format, args...)
+}
+
+// Fatalf names the row.
+func (r *rig) Fatalf(format string, args ...any) {
+	r.Helper()
+	r.T.Fatalf(r.row+format, args...)
+}
+
+const logFile = "spool.db"
+
+// emptyLog is a log without runs, made once: its migrations are most of what a store's first start
+// takes.
+var emptyLog = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "spool")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	store, err := sqlite.Open(context.Background(), sqlite.Config{Dir: dir, Sync: "normal"})
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, logFile))
+})
 
 // chatBody asks for a streamed chat completion of model m.
 const chatBody = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
@@ -114,8 +165,11 @@ func (r *rig) parse(text string) *url.URL {
 }
 
 // call is a streamed chat completion on route primary, with three attempts.
-func (r *rig) call() buffer.Call {
-	to := r.route("primary")
+func (r *rig) call() buffer.Call { return r.callTo("primary") }
+
+// callTo is call on another route.
+func (r *rig) callTo(name string) buffer.Call {
+	to := r.route(name)
 	return buffer.Call{
 		Run: buffer.Run{
 			ID: ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader), Caller: "agent", State: buffer.Idle, Method: http.MethodPost, Path: "/v1/chat/completions",
@@ -235,11 +289,14 @@ func (r *rig) wantState(run buffer.Run, state buffer.State, reason buffer.Reason
 	}
 }
 
+// sends are the requests that reached the provider.
+func (r *rig) sends() []fakellm.Request { return r.fake.Requests()[r.before:] }
+
 // wantSends checks how many requests reached the provider, now and a long time later.
 func (r *rig) wantSends(want int) {
 	r.Helper()
 	time.Sleep(time.Hour)
-	if got := r.fake.Count(""); got != want {
+	if got := len(r.sends()); got != want {
 		r.Errorf("the provider got %d requests, want %d", got, want)
 	}
 }

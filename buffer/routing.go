@@ -76,7 +76,7 @@ func (d *drain) situation(v policy.Verdict, attempts int) policy.Situation {
 		Verdict:       v,
 		Kind:          d.started.Kind,
 		AttemptsLeft:  b.Attempts - b.Spent - attempts,
-		ElapsedLeft:   time.Until(b.Since.Add(b.Elapsed)),
+		ElapsedLeft:   time.Until(b.ends()),
 		CostLeft:      b.left(d.way.spent),
 		RetryExpected: d.way.route.Expected,
 		RetryCost:     d.way.route.Price.Cost(d.way.needs),

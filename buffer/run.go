@@ -89,6 +89,9 @@ type Budget struct {
 	Since    time.Time     // when the first run of the chain was created
 }
 
+// ends is when the time of the budget is over.
+func (b Budget) ends() time.Time { return b.Since.Add(b.Elapsed) }
+
 // left is how many US dollars there are when spent may be gone.
 func (b Budget) left(spent float64) float64 {
 	if b.CostUSD == 0 {
@@ -144,6 +147,7 @@ type Attempt struct {
 	Action    policy.Action
 	Why       string        // one clause for people: why this action
 	Hint      time.Duration // the provider's retry hint
+	FirstByte time.Duration // from the send to the answer's head; 0 where none came
 	Billed    policy.Billed
 
 	ReusedConn    bool

@@ -120,6 +120,7 @@ CREATE TABLE attempts (
     action         TEXT    NOT NULL,
     why            TEXT    NOT NULL,
     hint           INTEGER NOT NULL,      -- milliseconds
+    first_byte     INTEGER NOT NULL,      -- milliseconds from the send to the answer's head; 0 where none came
     billed         TEXT    NOT NULL CHECK (billed IN ('yes', 'no', 'unknown')),
     reused_conn    INTEGER NOT NULL CHECK (reused_conn IN (0, 1)),
     request_bytes  INTEGER NOT NULL,

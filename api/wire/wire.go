@@ -121,6 +121,7 @@ type Attempt struct {
 	Action            string     `json:"action"`
 	Why               string     `json:"why"`
 	HintMS            int64      `json:"hint_ms"`
+	FirstByteMS       int64      `json:"first_byte_ms"` // from the send to the answer's head; 0 where none came
 	Billed            string     `json:"billed"`
 	ReusedConnection  bool       `json:"reused_connection"`
 	RequestBytes      int64      `json:"request_bytes"`

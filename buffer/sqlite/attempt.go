@@ -27,14 +27,14 @@ type attempt struct {
 const (
 	// The owner is the fence: whoever recovers a run takes it first.
 	putAttempt = `INSERT INTO attempts (run, n, ` + attemptColumns + `)
-		SELECT run, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM runs WHERE run = ? AND owner = ?
+		SELECT run, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM runs WHERE run = ? AND owner = ?
 		ON CONFLICT (run, n) DO UPDATE SET (` + attemptColumns + `) = (` + excludedColumns + `)`
-	completeAttempt = `UPDATE attempts SET (` + attemptColumns + `) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	completeAttempt = `UPDATE attempts SET (` + attemptColumns + `) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		WHERE n = ? AND run = (SELECT run FROM runs WHERE run = ? AND owner = ?)`
-	attemptColumns = `route, model, sent, ended, status, request_id, class, sent_state, action, why, hint, billed,
+	attemptColumns = `route, model, sent, ended, status, request_id, class, sent_state, action, why, hint, first_byte, billed,
 		reused_conn, request_bytes, preamble_bytes, content_bytes, input_tokens, output_tokens, usage`
 	excludedColumns = `excluded.route, excluded.model, excluded.sent, excluded.ended, excluded.status, excluded.request_id,
-		excluded.class, excluded.sent_state, excluded.action, excluded.why, excluded.hint, excluded.billed,
+		excluded.class, excluded.sent_state, excluded.action, excluded.why, excluded.hint, excluded.first_byte, excluded.billed,
 		excluded.reused_conn, excluded.request_bytes, excluded.preamble_bytes, excluded.content_bytes,
 		excluded.input_tokens, excluded.output_tokens, excluded.usage`
 	countAttempts  = `SELECT count(*) FROM attempts WHERE run = ?`
@@ -98,17 +98,17 @@ func attemptValues(a buffer.Attempt) []any {
 	}
 	input, output, raw := usageValues(a.Usage)
 	return []any{a.Route, a.Model, a.Sent.UnixMilli(), millis(a.Ended), a.Status, a.RequestID, string(a.Class),
-		string(a.SentState), string(a.Action), a.Why, a.Hint.Milliseconds(), string(a.Billed),
+		string(a.SentState), string(a.Action), a.Why, a.Hint.Milliseconds(), a.FirstByte.Milliseconds(), string(a.Billed),
 		a.ReusedConn, a.RequestBytes, a.PreambleBytes, a.ContentBytes, input, output, raw}
 }
 
 func scanAttempt(rows *sql.Rows) (a buffer.Attempt, err error) {
-	var sent, hint int64
+	var sent, hint, first int64
 	var ended sql.NullInt64
 	var u usageRow
 	err = rows.Scan(&a.N, &a.Route, &a.Model, &sent, &ended, &a.Status, &a.RequestID, &a.Class, &a.SentState, &a.Action,
-		&a.Why, &hint, &a.Billed, &a.ReusedConn, &a.RequestBytes, &a.PreambleBytes, &a.ContentBytes, &u.input, &u.output, &u.raw)
+		&a.Why, &hint, &first, &a.Billed, &a.ReusedConn, &a.RequestBytes, &a.PreambleBytes, &a.ContentBytes, &u.input, &u.output, &u.raw)
 	a.Sent, a.Ended = time.UnixMilli(sent).UTC(), fromMillis(ended)
-	a.Hint, a.Usage = time.Duration(hint)*time.Millisecond, u.usage()
+	a.Hint, a.FirstByte, a.Usage = time.Duration(hint)*time.Millisecond, time.Duration(first)*time.Millisecond, u.usage()
 	return a, err
 }
