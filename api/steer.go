@@ -23,7 +23,6 @@ const (
 	maxRetryCount = 1000 // of an SDK: beyond it the header is no count
 
 	defaultAttempts = 3
-	defaultElapsed  = 300 * time.Second
 )
 
 // steer reads the headers that steer the buffer into the run that the request becomes.
@@ -145,7 +144,7 @@ func tags(h http.Header) (map[string]string, error) {
 
 // budget reads attempts, elapsed and cost, any of them; what is not given keeps its default.
 func budget(h http.Header) (buffer.Budget, error) {
-	b := buffer.Budget{Attempts: defaultAttempts, Elapsed: defaultElapsed, Since: time.Now()}
+	b := buffer.Budget{Attempts: defaultAttempts, Elapsed: buffer.DefaultElapsed, Since: time.Now()}
 	v := h.Get(wire.HeaderBudget)
 	if v == "" {
 		return b, nil

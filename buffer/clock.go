@@ -11,6 +11,7 @@ type alarm string
 
 const (
 	noAlarm           alarm = ""
+	alarmConnect      alarm = "connect"
 	alarmHeaders      alarm = "headers"
 	alarmFirstContent alarm = "first_content"
 	alarmByteIdle     alarm = "byte_idle"
@@ -50,7 +51,14 @@ func (c *clocks) next() (alarm, time.Time) {
 	}
 	sent, written := c.wire.Sent()
 	if !written {
-		// Dial and TLS have bounds of their own; what is left is a peer that does not take the request.
+		step, connecting := c.wire.Connecting()
+		if step.Before(c.begun) { // the transport has not begun
+			step, connecting = c.begun, true
+		}
+		if connecting {
+			consider(alarmConnect, step, c.set.Connect)
+		}
+		// What is left is a peer that does not take the request.
 		consider(alarmHeaders, c.begun, 2*c.set.Connect+c.set.Headers)
 		return name, at
 	}

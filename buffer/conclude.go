@@ -32,12 +32,16 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 	if e.verdict.Usage != nil {
 		d.output += e.verdict.Usage.OutputTokens
 	}
-	next := policy.Decide(d.situation(v, e.row.N))
-	e.row.Class, e.row.SentState, e.row.Hint = v.Class, v.Sent, v.Hint
-	e.row.Action, e.row.Why, e.row.Billed = next.Action, next.Why, next.Billed
-	if next.Billed != policy.BilledNo {
+	if v.MaybeBilled() || e.delivered { // what it may have cost is gone before the next step is weighed
 		d.way.spent += d.way.route.Price.Cost(d.way.needs)
 	}
+	next := policy.Decide(d.situation(v, e.row.N))
+	wait = max(next.Delay, policy.Backoff(e.row.N, rand.Float64))
+	if next.Action == policy.Retry && wait >= d.totalLeft() {
+		next.Action, next.Why = policy.Fail, "the wait would reach beyond the run's total time"
+	}
+	e.row.Class, e.row.SentState, e.row.Hint = v.Class, v.Sent, v.Hint
+	e.row.Action, e.row.Why, e.row.Billed = next.Action, next.Why, next.Billed
 	d.zap.Info("attempt ended", zap.Int("n", e.row.N), zap.String("route", e.row.Route), zap.Int("status", e.row.Status),
 		zap.String("class", string(v.Class)), zap.String("action", string(next.Action)))
 
@@ -50,7 +54,7 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 		d.close(ctx, e.pending, Interrupted, c)
 	case policy.Retry:
 		d.phase.Store(phaseRetrying)
-		return max(next.Delay, policy.Backoff(e.row.N, rand.Float64)), d.record(ctx, e.row)
+		return wait, d.record(ctx, e.row)
 	case policy.Fallback:
 		d.phase.Store(phaseFallback)
 		if err := d.way.fallBack(d.started.Dialect, d.started.Model); err == nil {
@@ -95,7 +99,7 @@ func (d *drain) closeStopped(ctx context.Context, e *ending, s stopped) {
 func (d *drain) fail(ctx context.Context, e *ending, next policy.Decision) {
 	told := *d.told
 	told.closing.Attempt = &e.row
-	if next.Budget && d.started.Budget.Spent+e.row.N > 1 && told.closing.Reason != Silent {
+	if next.Budget && d.started.Budget.Spent+e.row.N > 1 && told.closing.Reason != Silent && told.closing.Reason != Limit {
 		told.closing.Reason = BudgetSpent
 	}
 	d.answerWith(ctx, &told)

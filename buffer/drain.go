@@ -4,22 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/spool-dev/spool/buffer/policy"
-)
-
-// The phases of an idle run, for people who wait.
-const (
-	phaseSlot       = "waiting_for_slot"
-	phaseConnecting = "connecting"
-	phaseHeaders    = "waiting_for_headers"
-	phaseContent    = "waiting_for_content"
-	phaseRetrying   = "retrying"
-	phaseFallback   = "falling_back"
 )
 
 // stopped is the cause with which a drain's context ends when somebody asks for its end.
@@ -35,7 +24,7 @@ func (s stopped) Error() string { return fmt.Sprintf("stopped: %s", s.Reason) }
 type drain struct {
 	started Run // as it was created
 	done    chan struct{}
-	phase   atomic.Value // string
+	phase   *phase
 	stop    context.CancelCauseFunc
 
 	// ———
@@ -51,13 +40,11 @@ type drain struct {
 }
 
 func newDrain(rs *Runs, log Log, run Run, call Call, stop context.CancelCauseFunc) *drain {
-	d := &drain{
-		started: run, done: make(chan struct{}), stop: stop,
+	return &drain{
+		started: run, done: make(chan struct{}), phase: newPhase(), stop: stop,
 		rs: rs, log: log, way: newWay(call),
 		zap: rs.log.With(zap.Stringer("run", run.ID), zap.String("provider", run.Provider)),
 	}
-	d.phase.Store(phaseSlot)
-	return d
 }
 
 // run makes attempts until one of them decides the run's end.

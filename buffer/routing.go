@@ -3,6 +3,7 @@ package buffer
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"time"
 
@@ -76,13 +77,22 @@ func (d *drain) situation(v policy.Verdict, attempts int) policy.Situation {
 		Verdict:       v,
 		Kind:          d.started.Kind,
 		AttemptsLeft:  b.Attempts - b.Spent - attempts,
-		ElapsedLeft:   time.Until(b.ends()),
+		ElapsedLeft:   min(time.Until(b.ends()), d.totalLeft()),
 		CostLeft:      b.left(d.way.spent),
 		RetryExpected: d.way.route.Expected,
 		RetryCost:     d.way.route.Price.Cost(d.way.needs),
 		CircuitOpen:   d.way.route.NoRetry || !d.rs.circuits.closed(d.way.route.Name, d.way.model),
 		Fallback:      alternative,
 	}
+}
+
+// totalLeft is what the run's total clock leaves; a very long time where it is off.
+func (d *drain) totalLeft() time.Duration {
+	total := d.way.route.Clocks.Total
+	if total <= 0 || d.first.IsZero() {
+		return math.MaxInt64
+	}
+	return time.Until(d.first.Add(total))
 }
 
 // enter waits for a slot on the way's route and asks its circuit. leave gives the slot back when the

@@ -80,6 +80,10 @@ type OnDisconnect struct {
 	After  time.Duration // how long without a reader before the run is cancelled; 0 is at once
 }
 
+// DefaultElapsed is a budget's time where the call sets none. It bounds the deciding: a first attempt
+// keeps the route's own clocks under it, which a model that thinks for long may need.
+const DefaultElapsed = 300 * time.Second
+
 // Budget bounds the sends of one run: SDK retries, retries here and fallbacks together.
 type Budget struct {
 	Attempts int           // sends at most, those in Spent included

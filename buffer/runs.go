@@ -257,17 +257,6 @@ func (rs *Runs) stop(ctx context.Context, id ulid.ULID, reason Reason) error {
 	}
 }
 
-// Phase says, for people, what an idle run of this process is doing; empty for any other.
-func (rs *Runs) Phase(id ulid.ULID) string {
-	rs.mu.Lock()
-	d := rs.live[id]
-	rs.mu.Unlock()
-	if d == nil {
-		return ""
-	}
-	return d.phase.Load().(string)
-}
-
 // Live is how many drains are under way in this process.
 func (rs *Runs) Live() int {
 	rs.mu.Lock()

@@ -17,6 +17,8 @@ import (
 // transport is what became of the attempt's connection, in the policy's words.
 func (e *ending) transport() policy.Transport {
 	switch e.alarm {
+	case alarmConnect:
+		return policy.ConnectTimeout
 	case alarmHeaders:
 		return policy.HeaderTimeout
 	case alarmFirstContent:

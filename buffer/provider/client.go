@@ -69,6 +69,8 @@ type Send struct {
 type Wire struct {
 	reused  atomic.Bool
 	written atomic.Int64
+	dialing atomic.Int64  // unix nanoseconds at which the present step towards a connection began
+	got     atomic.Bool   // there is a connection
 	sent    atomic.Int64  // unix nanoseconds at which the request was written whole; 0 before
 	last    atomic.Int64  // unix nanoseconds of the last byte that came
 	wrote   chan struct{} // closed when sent is set
@@ -86,6 +88,13 @@ func (w *Wire) Reused() bool { return w.reused.Load() }
 
 // Written is how many bytes of the request's body left.
 func (w *Wire) Written() int64 { return w.written.Load() }
+
+// Connecting is when the present step towards a connection began, dial or TLS, and whether there is
+// none yet.
+func (w *Wire) Connecting() (time.Time, bool) {
+	n := w.dialing.Load()
+	return time.Unix(0, n), n != 0 && !w.got.Load()
+}
 
 // Sent is when the request had been written whole, and whether it has.
 func (w *Wire) Sent() (time.Time, bool) {
@@ -116,7 +125,12 @@ type Answer struct {
 // ends. It follows no redirect.
 func (c *Client) Open(ctx context.Context, s Send, w *Wire) (*Answer, error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(i httptrace.GotConnInfo) { w.reused.Store(i.Reused) },
+		GetConn:           func(string) { w.dialing.Store(time.Now().UnixNano()) },
+		TLSHandshakeStart: func() { w.dialing.Store(time.Now().UnixNano()) },
+		GotConn: func(i httptrace.GotConnInfo) {
+			w.reused.Store(i.Reused)
+			w.got.Store(true)
+		},
 		WroteRequest: func(i httptrace.WroteRequestInfo) {
 			if i.Err == nil {
 				w.once.Do(func() { w.sent.Store(time.Now().UnixNano()); close(w.wrote) })
@@ -128,10 +142,9 @@ func (c *Client) Open(ctx context.Context, s Send, w *Wire) (*Answer, error) {
 		return nil, err
 	}
 	req.Header = s.Header
-	if len(s.Body) > 0 {
-		req.Body = &counted{r: bytes.NewReader(s.Body), n: &w.written}
-		req.ContentLength = int64(len(s.Body))
-	}
+	// An empty body is given too: net/http sends a request without one again as it likes.
+	req.Body = &counted{r: bytes.NewReader(s.Body), n: &w.written}
+	req.ContentLength = int64(len(s.Body))
 	req.GetBody = nil
 	resp, err := c.transport.RoundTrip(req)
 	if err != nil {

@@ -106,6 +106,7 @@ func (s Send) Redirect(from, to Route, d Dialect, model string) (Send, error) {
 	for _, name := range CredentialHeaders {
 		h.Del(name)
 	}
+	h.Del("X-Amz-Security-Token")
 	if to.Key != "" {
 		Authorize(h, d, to.Key)
 	}

@@ -14,6 +14,10 @@ type Cut struct {
 	Sequence int64  // for Responses: the sequence_number of the event that tells of it
 }
 
+func (c Cut) message() string {
+	return fmt.Sprintf("run %s was interrupted: %s; next position %d", c.RunID, c.Reason, c.Next)
+}
+
 // interrupted is the error type of OpenAI's shapes.
 const interrupted = "spool_interrupted"
 
@@ -21,7 +25,7 @@ const interrupted = "spool_interrupted"
 // answer stopped short, or nil where only an abort can. The same cut is always the same bytes; they
 // are no part of the run.
 func Interruption(d Dialect, k frame.Kind, c Cut) []byte {
-	message := fmt.Sprintf("run %s was interrupted: %s; next position %d", c.RunID, c.Reason, c.Next)
+	message := c.message()
 	switch k {
 	case frame.NDJSON:
 		return append(encode(ollamaError{Error: message}), '\n')

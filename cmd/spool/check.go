@@ -9,7 +9,7 @@ import (
 )
 
 type checkCmd struct {
-	Data string `arg:"" help:"The data folder." type:"existingdir" env:"SPOOL_DATA"`
+	Data string `arg:"" help:"The data folder." type:"path" env:"SPOOL_DATA"`
 }
 
 // Run prints what is broken, a line each, and fails if there is anything.

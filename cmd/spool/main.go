@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -49,10 +50,29 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if err := ctx.Run(); err != nil {
-		fmt.Fprintln(stderr, "spool:", err)
+		fmt.Fprintln(stderr, "spool:", oneLine(err))
 		return 1
 	}
 	return 0
+}
+
+// oneLine makes one line of an error that has several, as decoders' lists of findings and joined
+// errors do.
+func oneLine(err error) string {
+	var out strings.Builder
+	for line := range strings.Lines(err.Error()) {
+		line = strings.Trim(line, " *\t\n")
+		switch {
+		case line == "":
+			continue
+		case strings.HasSuffix(out.String(), ":"):
+			out.WriteString(" ")
+		case out.Len() > 0:
+			out.WriteString("; ")
+		}
+		out.WriteString(line)
+	}
+	return out.String()
 }
 
 type versionCmd struct{}

@@ -25,14 +25,14 @@ import (
 )
 
 type serveCmd struct {
-	Listen   string         `env:"SPOOL_LISTEN" placeholder:"ADDR" help:"Address to serve on (default 127.0.0.1:8787)."`
-	Data     string         `env:"SPOOL_DATA" placeholder:"DIR" help:"Data folder, created where it is missing (default ./data)."`
-	Provider []string       `env:"SPOOL_PROVIDER" placeholder:"NAME[:DIALECT]=URL" help:"A provider and its base URL, without /v1; repeatable. Overrides a built-in one."`
-	Config   string         `env:"SPOOL_CONFIG" placeholder:"FILE" help:"YAML file with these settings and more; flags and variables outrank it."`
-	Sync     string         `env:"SPOOL_SYNC" placeholder:"full|normal" help:"full (default): what a reader saw survives a power cut. normal: it survives the death of the process only."`
-	Grace    *time.Duration `env:"SPOOL_GRACE" placeholder:"DURATION" help:"At shutdown, how long live runs may take to end; 0 (default) waits until they have."`
-	TTL      *time.Duration `name:"ttl" env:"SPOOL_TTL" placeholder:"DURATION" help:"How long an ended run's chunks are kept where the call does not say (default 1h)."`
-	LogLevel string         `env:"SPOOL_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info (default), warn or error."`
+	Listen   string   `env:"SPOOL_LISTEN" placeholder:"ADDR" help:"Address to serve on (default 127.0.0.1:8787)."`
+	Data     string   `env:"SPOOL_DATA" placeholder:"DIR" help:"Data folder, created where it is missing (default ./data)."`
+	Provider []string `env:"SPOOL_PROVIDER" placeholder:"NAME[:DIALECT]=URL" help:"A provider and its base URL, without /v1; repeatable. Overrides a built-in one."`
+	Config   string   `env:"SPOOL_CONFIG" placeholder:"FILE" help:"YAML file with these settings and more; flags and variables outrank it."`
+	Sync     string   `env:"SPOOL_SYNC" placeholder:"full|normal" help:"full (default): what a reader saw survives a power cut. normal: it survives the death of the process only."`
+	Grace    string   `env:"SPOOL_GRACE" placeholder:"DURATION" help:"At shutdown, how long live runs may take to end; 0 (default) waits until they have."`
+	TTL      string   `name:"ttl" env:"SPOOL_TTL" placeholder:"DURATION" help:"How long an ended run's chunks are kept where the call does not say (default 1h)."`
+	LogLevel string   `env:"SPOOL_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info (default), warn or error."`
 }
 
 const (
@@ -83,7 +83,7 @@ func (c *serveCmd) Run() error {
 		return errors.Join(err, store.Close())
 	}
 
-	client := provider.NewClient(0)
+	client := provider.NewClient(longestConnect(routes))
 	metrics := api.NewMetrics()
 	metrics.Recovered(sealed)
 	runs := buffer.NewRuns(store, client, set.runs(metrics), log)

@@ -138,11 +138,11 @@ func (c *serveCmd) load() (settings, error) {
 	override(&s.Data, c.Data)
 	override(&s.Sync, c.Sync)
 	override(&s.LogLevel, c.LogLevel)
-	if c.Grace != nil {
-		s.Grace = *c.Grace
+	if err := overrideDuration("grace", &s.Grace, c.Grace); err != nil {
+		return s, err
 	}
-	if c.TTL != nil {
-		s.TTL = *c.TTL
+	if err := overrideDuration("ttl", &s.TTL, c.TTL); err != nil {
+		return s, err
 	}
 	for _, text := range c.Provider {
 		name, p, err := parseProvider(text)
@@ -160,6 +160,18 @@ func override(v *string, flag string) {
 	}
 }
 
+func overrideDuration(name string, v *time.Duration, flag string) error {
+	if flag == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(flag)
+	if err != nil {
+		return fmt.Errorf("%s: %q is not a duration such as 30s", name, flag)
+	}
+	*v = d
+	return nil
+}
+
 // readFile merges a YAML file into s. A key that is not known is an error that names it.
 func readFile(path string, s *settings) error {
 	k := koanf.New("\x00") // keys are not split: a provider's name may hold a dot
@@ -171,18 +183,9 @@ func readFile(path string, s *settings) error {
 		DecodeHook: mapstructure.StringToTimeDurationHookFunc(),
 	}})
 	if err != nil {
-		return fmt.Errorf("config %s: %s", path, oneLine(err))
+		return fmt.Errorf("config %s: %w", path, err)
 	}
 	return nil
-}
-
-// oneLine makes the decoder's list of findings one line.
-func oneLine(err error) string {
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
-	for i, l := range lines {
-		lines[i] = strings.TrimLeft(l, " *\t")
-	}
-	return strings.Join(lines, " ")
 }
 
 // parseProvider reads NAME[:DIALECT]=BASE_URL.
@@ -291,4 +294,13 @@ func (s settings) runs(o buffer.Observer) buffer.Config {
 		Callers:  buffer.CallerLimits(s.Callers),
 		Queue:    buffer.QueueLimits(s.Queue),
 	}
+}
+
+// longestConnect is the longest that any route lets a dial take; each drain cuts it to its route's.
+func longestConnect(routes map[string]provider.Route) time.Duration {
+	longest := time.Duration(0)
+	for _, r := range routes {
+		longest = max(longest, r.Clocks.WithDefaults(r.Dialect, "", true).Connect)
+	}
+	return longest
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The scripts of testdata/script run the program itself, as a shell does.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"spool": func() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) },
+	})
+}
+
+func TestProgram(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setUp,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "refuses": refuses,
+			"serve": serveIt, "said": said, "asked": asked, "stops": stops,
+			"mode": mode, "remember": remember, "unchanged": unchanged, "store": store, "sql": change,
+		},
+	})
+}
+
+// session is what the commands of one script keep between them.
+type session struct {
+	before string // what the folder held
+	served *served
+}
+
+func of(ts *testscript.TestScript) *session { return ts.Value("session").(*session) }
+
+// setUp gives the script $TAKEN, an address that somebody else listens on.
+func setUp(env *testscript.Env) error {
+	env.Values["session"] = &session{}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { l.Close() })
+	env.Setenv("TAKEN", l.Addr().String())
+	return nil
+}
+
+// exits CODE COMMAND… runs a command that must end with the code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	code := 0
+	err := ts.Exec(args[1], args[2:]...)
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		code, err = e.ExitCode(), nil
+	}
+	ts.Check(err)
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("it exits with %d, want %s", code, args[0])
+	}
+}
+
+// refuses PATTERN COMMAND… runs a command that must end with 1 and one line on stderr, which the
+// pattern matches. It leaves the script's folder as it was.
+func refuses(ts *testscript.TestScript, _ bool, args []string) {
+	remember(ts, false, nil)
+	exits(ts, false, append([]string{"1"}, args[1:]...))
+	line := ts.ReadFile("stderr")
+	if !strings.HasPrefix(line, "spool: ") || strings.Count(line, "\n") != 1 || !matches(ts, args[0], line) {
+		ts.Fatalf("want one line that matches %q, got %q", args[0], line)
+	}
+	unchanged(ts, false, nil)
+}
+
+func matches(ts *testscript.TestScript, pattern, text string) bool {
+	re, err := regexp.Compile(pattern)
+	ts.Check(err)
+	return re.MatchString(text)
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// served is a buffer that runs beside its script. ended is closed when it has said all.
+type served struct {
+	cmd   *exec.Cmd
+	line  string // the one that says that it serves
+	ended chan struct{}
+}
+
+// serve ARG… starts the buffer and waits until it serves; $ADDR is where.
+func serveIt(ts *testscript.TestScript, _ bool, args []string) {
+	p := &served{cmd: exec.Command("spool", append([]string{"serve"}, args...)...), ended: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Env = ts.MkAbs("."), variables(ts)
+	log, err := p.cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(p.cmd.Start())
+	lines := bufio.NewReader(log)
+	for !strings.Contains(p.line, `"serving"`) {
+		if p.line, err = lines.ReadString('\n'); err != nil {
+			ts.Fatalf("it does not serve: %v", p.cmd.Wait())
+		}
+	}
+	go func() {
+		defer close(p.ended)
+		_, _ = io.Copy(io.Discard, lines) // until it has ended
+	}()
+	ts.Defer(func() { _ = p.cmd.Process.Kill() }) // it has ended already, if the script got so far
+	var where struct{ Address string }
+	ts.Check(json.Unmarshal([]byte(p.line), &where))
+	ts.Setenv("ADDR", where.Address)
+	of(ts).served = p
+}
+
+// variables are the ones that the script has set for the program, and no others.
+func variables(ts *testscript.TestScript) []string {
+	vars := []string{"PATH=" + os.Getenv("PATH")}
+	for _, name := range []string{"LISTEN", "DATA", "PROVIDER", "CONFIG", "SYNC", "GRACE", "TTL", "LOG_LEVEL"} {
+		if v := ts.Getenv("SPOOL_" + name); v != "" {
+			vars = append(vars, "SPOOL_"+name+"="+v)
+		}
+	}
+	return vars
+}
+
+// said PATTERN checks the line with which the running buffer says that it serves.
+func said(ts *testscript.TestScript, _ bool, args []string) {
+	if line := of(ts).served.line; !matches(ts, args[0], line) {
+		ts.Fatalf("it said %s", line)
+	}
+}
+
+// asked STATUS PATH makes a request of the running buffer.
+func asked(ts *testscript.TestScript, _ bool, args []string) {
+	resp, err := http.Get("http://" + ts.Getenv("ADDR") + args[1])
+	ts.Check(err)
+	resp.Body.Close()
+	if strconv.Itoa(resp.StatusCode) != args[0] {
+		ts.Fatalf("%s: %s, want %s", args[1], resp.Status, args[0])
+	}
+}
+
+// stops ends the running buffer, which must be a clean end.
+func stops(ts *testscript.TestScript, _ bool, _ []string) {
+	p := of(ts).served
+	ts.Check(p.cmd.Process.Signal(syscall.SIGTERM))
+	<-p.ended
+	ts.Check(p.cmd.Wait())
+}
