@@ -134,7 +134,8 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 	if err != nil {
 		return rs.existing(ctx, *call, err)
 	}
-	log, run, err := rs.store.Create(ctx, call.Run)
+	// A caller that leaves now must not leave a run behind that nobody drains.
+	log, run, err := rs.store.Create(context.WithoutCancel(ctx), call.Run)
 	if err == nil {
 		rs.startDrain(log, run, *call, admitted)
 		return run, false, false, nil
