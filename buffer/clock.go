@@ -30,11 +30,27 @@ type clocks struct {
 	first   time.Time // the run's first attempt
 	head    time.Time // when the answer's head came; zero before
 	content time.Time // the last content; zero before the first
+	until   time.Time // the end of the budget, which cuts what runs before the content; zero for none
 	finish  time.Time // the finish, or an error in the stream; zero where content has come after it
 }
 
-// next is the clock that runs out first and when. A clock that is off is negative and never first.
+// next is the clock that runs out first and when, within the budget.
 func (c *clocks) next() (alarm, time.Time) {
+	name, at := c.armed()
+	if c.until.IsZero() || !c.content.IsZero() || !c.finish.IsZero() {
+		return name, at
+	}
+	if name == noAlarm { // every clock is off
+		return alarmFirstContent, c.until
+	}
+	if at.After(c.until) {
+		at = c.until
+	}
+	return name, at
+}
+
+// armed is the clock that runs out first and when. One that is off is negative and never first.
+func (c *clocks) armed() (alarm, time.Time) {
 	name, at := noAlarm, time.Time{}
 	consider := func(n alarm, from time.Time, d time.Duration) {
 		if d <= 0 || from.IsZero() {

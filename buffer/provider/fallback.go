@@ -102,15 +102,33 @@ func (s Send) Redirect(from, to Route, d Dialect, model string) (Send, error) {
 		return s, err
 	}
 	u.Path, u.RawPath, u.RawQuery = plain, raw, WithoutKey(s.URL.RawQuery)
-	h := s.Header.Clone()
-	for _, name := range CredentialHeaders {
-		h.Del(name)
-	}
-	h.Del("X-Amz-Security-Token")
+	h := carried(s.Header)
 	if to.Key != "" {
 		Authorize(h, d, to.Key)
 	}
 	return Send{Method: s.Method, URL: &u, Header: h, Body: body}, nil
+}
+
+// protocolHeaders are what of a call's headers another provider of the same dialect needs. Nothing
+// else goes there: credentials have too many names to be left out one by one.
+var protocolHeaders = []string{
+	"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "User-Agent", "X-Goog-Api-Client",
+	"Anthropic-Version", "Anthropic-Beta", "Openai-Beta", "X-Amzn-Bedrock-Accept",
+}
+
+func carried(in http.Header) http.Header {
+	out := http.Header{}
+	for _, name := range protocolHeaders {
+		if v, ok := in[name]; ok {
+			out[name] = v
+		}
+	}
+	for name, v := range in {
+		if strings.HasPrefix(name, "X-Stainless-") {
+			out[name] = v
+		}
+	}
+	return out
 }
 
 // CredentialHeaders are where SDKs put their key, in the order in which they are asked.

@@ -82,17 +82,6 @@ func (c Clocks) WithDefaults(d Dialect, model string, stream bool) Clocks {
 	return c
 }
 
-// Within cuts the clocks that run before the first content to what is left of a budget.
-func (c Clocks) Within(left time.Duration) Clocks {
-	left = max(left, time.Millisecond)
-	for _, v := range []*time.Duration{&c.Headers, &c.FirstContent} {
-		if *v < 0 || *v > left {
-			*v = left
-		}
-	}
-	return c
-}
-
 // reasoners are parts of the names of models that may think for minutes before their first token.
 var reasoners = []string{"o1", "o3", "o4", "gpt-5", "reason", "think", "deep-research", "r1", "opus", "grok-4", "qwq", "magistral"}
 
