@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/buffer/policy"
 	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/resume"
 )
@@ -31,6 +31,8 @@ type answer struct {
 	replayed  bool // the run existed before this call
 	partial   bool // the broken tail is wanted too
 	heartbeat time.Duration
+	mint      time.Duration // how long the token lives that the headers carry; 0 for none
+	floor     int64         // the first position that the reader may have
 
 	tail *resume.Tail
 	skip int64 // bytes of the next chunk that the client has
@@ -46,9 +48,14 @@ var errEarly = errors.New("nothing yet")
 func (a *answer) serve(start resume.Start) {
 	ctx := a.r.Context()
 	defer a.server.Runs.Attach(a.run.ID, a.native)()
+	defer a.socket().hurry() // the server still has the end of the body to write
 	t, err := resume.Open(ctx, a.server.Store, a.run.ID, start)
 	if err != nil && !errors.Is(err, resume.ErrNotYet) {
 		a.refuse(err)
+		return
+	}
+	if t.From < a.floor {
+		a.refuse(errGrant)
 		return
 	}
 	a.tail, a.skip = t, t.Skip
@@ -180,7 +187,7 @@ func (a *answer) deliver(page buffer.Page) bool {
 // begin sends the status line and the headers.
 func (a *answer) begin(run buffer.Run) {
 	h := a.w.Header()
-	maps.Copy(h, run.Header)
+	mergeHeader(h, run.Header)
 	if h.Get("Content-Type") == "" {
 		h.Set("Content-Type", contentType(run))
 	}
@@ -188,6 +195,9 @@ func (a *answer) begin(run buffer.Run) {
 	if a.native && run.State == buffer.Failed && run.Header == nil {
 		if k := kinds[failedCode(run)]; k.retryAfter > 0 {
 			h.Set("Retry-After", retryAfter(0, k.retryAfter))
+		}
+		if run.Reason == buffer.OwnerLost && run.Kind != policy.ReadOnly { // its repeat is never sent anew
+			h.Set("X-Should-Retry", "false")
 		}
 	}
 	a.w.WriteHeader(a.status(run))
@@ -219,6 +229,9 @@ func (a *answer) describe(h http.Header, run buffer.Run) {
 	if a.replayed {
 		h.Set(wire.HeaderReplayed, "true")
 	}
+	if a.mint > 0 {
+		h.Set(wire.HeaderToken, a.server.Tokens.Mint(resume.Grant{Run: run.ID, Expires: time.Now().Add(a.mint)}))
+	}
 	if a.server.Cloudflare {
 		h.Set(wire.HeaderCFRunID, id)
 	}
@@ -238,17 +251,11 @@ func (a *answer) status(run buffer.Run) int {
 }
 
 // write sends bytes to the client within the time that a write may take.
-func (a *answer) write(b []byte) bool {
-	if len(b) == 0 {
-		return true
-	}
-	rc := http.NewResponseController(a.w)
-	_ = rc.SetWriteDeadline(time.Now().Add(a.server.Limits.Write)) // a writer that has none never blocks for ever
-	_, err := a.w.Write(b)
-	return err == nil
-}
+func (a *answer) write(b []byte) bool { return a.socket().write(b) }
 
-func (a *answer) flush() bool { return http.NewResponseController(a.w).Flush() == nil }
+func (a *answer) flush() bool { return a.socket().flush() }
+
+func (a *answer) socket() socket { return socket{a.w, a.server.Limits.Write} }
 
 // broken ends an answer whose log cannot be read on, or whose client has left.
 func (a *answer) broken(err error) {

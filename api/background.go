@@ -86,6 +86,9 @@ func (s *Server) runOfResponse(ctx context.Context, caller, name, id string) (bu
 
 // respond answers the call, or reports that it is to be forwarded.
 func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *proxied, run buffer.Run, call responseCall) (served bool, err error) {
+	if run.State == buffer.Released {
+		return false, buffer.ErrReleased
+	}
 	a := &answer{server: s, w: w, r: r, run: run, native: true, replayed: true}
 	var want retrieval
 	if call.cancel {
@@ -102,9 +105,13 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *proxied, run
 	}
 	if run.State.Ended() && object != nil {
 		if pending, background := provider.ResponsePending(object); pending && background {
-			// The run has ended, the response has not: the provider is asked. Where it does not
-			// answer, what a cut stream has left is better than nothing.
-			return run.Outcome != buffer.Completed && s.offer(w, r, p), nil
+			// The run has ended, the response has not: the provider knows more.
+			if run.Outcome == buffer.Completed { // all that it said was that it has begun
+				return false, nil
+			}
+			if s.offer(w, r, p) {
+				return true, nil
+			}
 		}
 	}
 	switch {
@@ -115,7 +122,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *proxied, run
 	case object == nil:
 		return false, nil
 	default:
-		writeResponse(w, run, asItStands(run, object))
+		s.writeResponse(w, run, asItStands(run, object))
 	}
 	return true, nil
 }

@@ -39,8 +39,11 @@ func (c *Callers) hash(credential string) string {
 
 // Identify returns the request's caller. With buffer keys configured, every header that carries one
 // is removed, so that it never reaches a provider. query is the credential that the URL carries on a
-// route where it may; empty for none.
+// route where it may; empty for none. A run token is no caller.
 func (c *Callers) Identify(r *http.Request, query string) (string, error) {
+	if carriesToken(r) {
+		return "", errGrant
+	}
 	if len(c.names) == 0 {
 		if cred := first(credential(r), query); cred != "" {
 			return c.hash(cred), nil
@@ -50,19 +53,25 @@ func (c *Callers) Identify(r *http.Request, query string) (string, error) {
 	if key := r.Header.Get(wire.HeaderBufferKey); key != "" { // all other credentials go through
 		return c.name(key)
 	}
+	found := false
 	for _, h := range provider.CredentialHeaders {
 		v := r.Header.Get(h)
 		if v == "" || h == "Api-Key" {
 			continue
 		}
-		name, err := c.name(bare(v))
-		if err == nil {
+		found = true
+		if name, err := c.name(bare(v)); err == nil { // another header may hold the provider's own key
 			c.strip(r.Header)
+			return name, nil
 		}
-		return name, err
+	}
+	if found {
+		return "", errUnknownKey
 	}
 	return "", &fault{code: wire.CodeUnauthorized, detail: "a buffer key is needed: Authorization: Bearer KEY, or " + wire.HeaderBufferKey}
 }
+
+var errUnknownKey = &fault{code: wire.CodeUnauthorized, detail: "the buffer key is not known"}
 
 // strip takes the buffer keys out: some SDKs send one key in two headers.
 func (c *Callers) strip(h http.Header) {
@@ -77,7 +86,7 @@ func (c *Callers) name(key string) (string, error) {
 	if name, ok := c.names[c.hash(key)]; ok {
 		return name, nil
 	}
-	return "", &fault{code: wire.CodeUnauthorized, detail: "the buffer key is not known"}
+	return "", errUnknownKey
 }
 
 // credential is the secret that the request's headers carry for its provider; empty for none.

@@ -51,8 +51,8 @@ func (s *Server) owned(ctx context.Context, caller, text string) (buffer.Run, er
 	return page.Run, nil
 }
 
-func (s *Server) status(w http.ResponseWriter, r *http.Request, caller string) error {
-	run, err := s.owned(r.Context(), caller, mux.Vars(r)["run"])
+func (s *Server) status(w http.ResponseWriter, r *http.Request, who reader) error {
+	run, _, err := s.readable(r.Context(), who, mux.Vars(r)["run"])
 	if err != nil {
 		return err
 	}
@@ -168,16 +168,33 @@ func filter(q url.Values) (buffer.Filter, error) {
 }
 
 // resumeRun serves /runs/{run}/resume.
-func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, caller string) error {
-	run, err := s.owned(r.Context(), caller, mux.Vars(r)["run"])
+func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who reader) error {
+	run, grant, err := s.readable(r.Context(), who, mux.Vars(r)["run"])
 	if err != nil {
 		return err
 	}
-	return s.resume(w, r, run)
+	return s.resume(w, r, run, grant)
+}
+
+// streamRun serves /runs/{run}/stream for Vercel's useChat, which asks whether an answer is under
+// way and wants the whole of it then.
+func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, who reader) error {
+	run, grant, err := s.readable(r.Context(), who, mux.Vars(r)["run"])
+	if err != nil {
+		return err
+	}
+	if !run.State.Live() {
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	a := &answer{server: s, w: w, r: r, run: run}
+	a.serve(resume.FromPosition(grant.From))
+	return nil
 }
 
 // resumeAny serves /resume for a reader that kept only its key, or gives the id elsewhere.
-func (s *Server) resumeAny(w http.ResponseWriter, r *http.Request, caller string) error {
+func (s *Server) resumeAny(w http.ResponseWriter, r *http.Request, who reader) error {
 	q := r.URL.Query()
 	id, key := first(q.Get("run"), r.Header.Get(wire.HeaderRunID)), q.Get("key")
 	if _, ok := r.Header[wire.HeaderKey]; ok && key == "" {
@@ -188,20 +205,22 @@ func (s *Server) resumeAny(w http.ResponseWriter, r *http.Request, caller string
 	}
 	switch {
 	case id != "":
-		run, err := s.owned(r.Context(), caller, id)
+		run, grant, err := s.readable(r.Context(), who, id)
 		if err != nil {
 			return err
 		}
 		if key != "" && run.Key != key {
 			return bad("run and key name different runs")
 		}
-		return s.resume(w, r, run)
+		return s.resume(w, r, run, grant)
+	case key != "" && who.grants != nil: // a token is of a run, not of a caller
+		return errGrant
 	case key != "":
-		for run, err := range s.Store.List(r.Context(), buffer.Filter{Caller: caller, Key: key, Limit: 1}) {
+		for run, err := range s.Store.List(r.Context(), buffer.Filter{Caller: who.caller, Key: key, Limit: 1}) {
 			if err != nil {
 				return err
 			}
-			return s.resume(w, r, run)
+			return s.resume(w, r, run, resume.Grant{})
 		}
 		return buffer.ErrNotFound
 	}
@@ -215,13 +234,13 @@ func first(a, b string) string {
 	return b
 }
 
-func (s *Server) resume(w http.ResponseWriter, r *http.Request, run buffer.Run) error {
+func (s *Server) resume(w http.ResponseWriter, r *http.Request, run buffer.Run, grant resume.Grant) error {
 	start, err := resume.Understand(run.ID.String(), ask(r))
 	if err != nil {
 		return about(run, err)
 	}
-	a := &answer{server: s, w: w, r: r, run: run, partial: r.URL.Query().Get("partial") == "1"}
-	a.serve(start)
+	a := &answer{server: s, w: w, r: r, run: run, partial: r.URL.Query().Get("partial") == "1", floor: grant.From}
+	a.serve(start.Otherwise(grant.From))
 	return nil
 }
 
@@ -259,7 +278,7 @@ func (s *Server) cloudflareResume(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"error":"Request not found"}`)) // a client that has left hears nothing
 		return
 	}
-	if err := s.resume(w, r, run); err != nil {
+	if err := s.resume(w, r, run, resume.Grant{}); err != nil {
 		writeProblem(w, err)
 	}
 }

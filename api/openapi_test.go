@@ -204,6 +204,7 @@ func TestOpenAPI_Schemas(t *testing.T) {
 	doc := openDocument(t)
 	for name, value := range map[string]any{
 		"Run": wire.Run{}, "RunList": wire.RunList{}, "Attempt": wire.Attempt{}, "Usage": wire.Usage{}, "Problem": wire.Problem{},
+		"Token": wire.Token{},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var fields, required, nullable []string

@@ -1,9 +1,9 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httputil"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -26,14 +26,18 @@ func (s *Server) passThrough(w http.ResponseWriter, r *http.Request, p *proxied)
 				pr.Out.Header.Set("Connection", "Upgrade")
 			}
 		},
+		ModifyResponse: func(resp *http.Response) error {
+			for name := range resp.Header { // who may read is decided here, not there
+				if strings.HasPrefix(name, "Access-Control-") {
+					delete(resp.Header, name)
+				}
+			}
+			return nil
+		},
 		FlushInterval: -1,
 		Transport:     s.Client.Transport(),
 		ErrorLog:      zap.NewStdLog(s.Log),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-				writeProviderError(w, p.dialect, err)
-				return
-			}
 			s.Log.Info("pass-through failed", zap.String("provider", p.route.Name), zap.Error(err))
 			writeProviderError(w, p.dialect, &fault{code: wire.CodeUpstreamFailed, detail: "the provider could not be reached"})
 		},

@@ -27,8 +27,8 @@ type proxied struct {
 	header  http.Header // as it goes upstream
 }
 
-// proxy serves ANY /{provider}/{path...}: a generation call becomes a run, whose log answers it; any
-// other call passes through.
+// proxy serves ANY /{provider}/{path...}: a generation call becomes a run, whose log answers it; a
+// call about a response that a run holds is answered by that log too; any other passes through.
 func (s *Server) proxy(w http.ResponseWriter, r *http.Request) {
 	route, ok := s.Providers[mux.Vars(r)["provider"]]
 	if !ok {
@@ -37,13 +37,19 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request) {
 	}
 	rest := strings.TrimPrefix(r.URL.EscapedPath(), "/"+mux.Vars(r)["provider"])
 	d, generates := generation(route, r.Method, rest)
-	if d == "" {
+	call, again := aboutResponse(r.Method, rest)
+	switch {
+	case d != "":
+	case again:
+		d = provider.OpenAIResponses
+	default:
 		d = spoken(route.Name, r.Header)
 	}
 	p, err := s.understand(r, route, d, rest)
 	switch {
 	case err != nil:
 		writeProviderError(w, d, err)
+	case again && s.reattach(w, r, p, call):
 	case generates:
 		s.generate(w, r, p)
 	default:
@@ -141,6 +147,11 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
 		writeProviderError(w, p.dialect, err)
 		return
 	}
+	mint, err := mintTTL(r.Header)
+	if err != nil {
+		writeProviderError(w, p.dialect, err)
+		return
+	}
 	if call.Run.ID != zeroID {
 		defer s.Runs.Attach(call.Run.ID, true)() // before the drain can find that nobody reads
 	}
@@ -156,7 +167,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
 	if !existed { // X-Buffer-From is about a run that the caller has read from
 		start = resume.FromPosition(0)
 	}
-	a := &answer{server: s, w: w, r: r, run: run, native: true, replayed: existed, heartbeat: beat}
+	a := &answer{server: s, w: w, r: r, run: run, native: true, replayed: existed, heartbeat: beat, mint: mint}
 	a.serve(start)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/provider"
+	"github.com/spool-dev/spool/resume"
 )
 
 // Limits bound what one request may ask for. Zero values are the documented defaults.
@@ -48,6 +49,8 @@ type Server struct {
 	Runs      *buffer.Runs
 	Client    *provider.Client
 	Callers   *Callers
+	Tokens    *resume.Tokens
+	Origins   []string                  // whose pages may read answers; none may where it is empty
 	Providers map[string]provider.Route // by the first path segment
 	Limits    Limits
 	// Cloudflare serves the routes of Cloudflare's resume client, on which an unguessable run id is
@@ -77,11 +80,15 @@ func (s *Server) Handler() http.Handler {
 	}
 
 	r.HandleFunc("/runs", s.native(s.list)).Methods("GET")
-	r.HandleFunc("/runs/{run}", s.native(s.status)).Methods("GET")
-	r.HandleFunc("/runs/{run}/resume", s.native(s.resumeRun)).Methods("GET")
+	r.HandleFunc("/runs/{run}", s.reads(s.status)).Methods("GET")
+	r.HandleFunc("/runs/{run}/resume", s.reads(s.resumeRun)).Methods("GET")
+	r.HandleFunc("/runs/{run}/events", s.reads(s.eventsRun)).Methods("GET")
+	r.HandleFunc("/runs/{run}/stream", s.reads(s.streamRun)).Methods("GET")
+	r.HandleFunc("/runs/{run}/token", s.native(s.mintToken)).Methods("POST")
 	r.HandleFunc("/runs/{run}/cancel", s.native(s.cancel)).Methods("POST")
 	r.HandleFunc("/runs/{run}/ack", s.native(s.ack)).Methods("POST")
-	r.HandleFunc("/resume", s.native(s.resumeAny)).Methods("GET")
+	r.HandleFunc("/resume", s.reads(s.resumeAny)).Methods("GET")
+	r.HandleFunc("/events", s.reads(s.eventsMany)).Methods("GET")
 	if s.Cloudflare {
 		r.HandleFunc("/ai-gateway/gateways/{gateway}/run/{run}/resume", s.cloudflareResume).Methods("GET")
 	}
@@ -93,7 +100,7 @@ func (s *Server) Handler() http.Handler {
 	r.PathPrefix("/{provider}/").HandlerFunc(s.proxy)
 	r.NotFoundHandler = http.HandlerFunc(s.noRoute)
 	r.MethodNotAllowedHandler = http.HandlerFunc(s.noRoute)
-	return s.guard(r)
+	return s.guard(s.cors(r))
 }
 
 // guard is around every request, those without a route too: it logs what is asked, never what with.

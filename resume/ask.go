@@ -6,6 +6,7 @@ package resume
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +53,8 @@ const MaxWait = 5 * time.Minute
 type Start struct {
 	unit   unit
 	n      int64
+	given  bool          // the reader named it
+	event  bool          // … by the id of the last event that it has
 	Follow bool          // go on with what comes; else only what is stored now
 	Wait   time.Duration // long poll: how long to wait for one chunk; 0 is no long poll
 }
@@ -71,7 +74,7 @@ func Understand(run string, a Ask) (Start, error) {
 	}
 	if a.LastEventID.Given {
 		n, err := eventID(run, a.LastEventID.Value)
-		s.n = n + 1
+		s.n, s.given, s.event = min(n, math.MaxInt64-1)+1, true, true
 		return s, err
 	}
 	fields := []struct {
@@ -87,7 +90,7 @@ func Understand(run string, a Ask) (Start, error) {
 		if chosen != "" {
 			return s, fmt.Errorf("%w: %s and %s cannot both be given", ErrBadPosition, chosen, f.name)
 		}
-		chosen, s.unit = f.name, f.unit
+		chosen, s.unit, s.given = f.name, f.unit, true
 		if f.unit == positions && f.text.Value == "tail" {
 			s.unit = atTail
 			continue
@@ -144,4 +147,12 @@ func eventID(run, text string) (int64, error) {
 		text = n
 	}
 	return whole("Last-Event-ID", text)
+}
+
+// Otherwise is s, from position n where the reader named none.
+func (s Start) Otherwise(n int64) Start {
+	if !s.given {
+		s.n = n
+	}
+	return s
 }

@@ -2,7 +2,9 @@ package resume
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"sort"
 
 	"github.com/oklog/ulid/v2"
@@ -11,6 +13,10 @@ import (
 	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/tail"
 )
+
+// ErrNotYet: the position has not come yet, on a live run, and the reader does not wait for it, or
+// has waited as long as it wanted.
+var ErrNotYet = errors.New("position has not come yet")
 
 // AheadError says that a position is beyond what the run has, or will ever have.
 type AheadError struct {
@@ -31,8 +37,8 @@ type Tail struct {
 }
 
 // Open places a cursor in the run. A position that has not come yet on a live run is waited for
-// where the rules say so. Its errors are *AheadError, buffer.ErrReleased, buffer.ErrNotFound, and
-// the store's.
+// where the rules say so. Its errors are *AheadError, ErrNotYet (with a tail that starts at the head),
+// buffer.ErrReleased, buffer.ErrNotFound, and the store's.
 func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, error) {
 	page, err := log.Read(ctx, id, 0, 1)
 	if err != nil {
@@ -55,11 +61,11 @@ func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, erro
 			err = &AheadError{Next: run.Head}
 		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrNotYet) {
 		return nil, err
 	}
 	t.Cursor = tail.New(log, id, t.From)
-	return t, nil
+	return t, err
 }
 
 // seekByte finds the chunk that holds byte b, and how much of it lies before b. Offsets are ordered
@@ -89,14 +95,18 @@ func seekByte(ctx context.Context, log tail.Log, run buffer.Run, b int64) (from,
 }
 
 // seekSequence finds the chunk after the one with sequence number s. While the run is live and has
-// not come so far, it waits.
+// not come so far, it waits as the reader does: to the end, for a while, or not at all.
 func seekSequence(ctx context.Context, log tail.Log, run buffer.Run, s Start) (int64, error) {
 	cursor := tail.New(log, run.ID, 0)
 	next := cursor.Next
-	if !s.Follow {
+	switch {
+	case s.Wait > 0:
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.Wait, ErrNotYet)
+		defer cancel()
+	case !s.Follow:
 		next = cursor.Poll
 	}
-	seen := int64(-1)
 	for {
 		page, err := next(ctx)
 		for _, c := range page.Chunks {
@@ -106,15 +116,15 @@ func seekSequence(ctx context.Context, log tail.Log, run buffer.Run, s Start) (i
 				return c.Pos + 1, nil
 			case ok && n > s.n:
 				return c.Pos, nil
-			case ok:
-				seen = n
 			}
 		}
-		if err != nil || len(page.Chunks) == 0 {
-			if page.Run.State.Ended() || (err == nil && seen < s.n) {
-				return 0, &AheadError{Next: page.Run.Head}
-			}
-			return 0, err
+		switch {
+		case err == io.EOF:
+			return 0, &AheadError{Next: page.Run.Head}
+		case err != nil:
+			return page.Run.Head, err
+		case len(page.Chunks) == 0:
+			return page.Run.Head, ErrNotYet
 		}
 	}
 }

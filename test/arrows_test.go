@@ -14,6 +14,7 @@ const module = "github.com/spool-dev/spool"
 var arrows = map[string][]string{
 	"cmd/spool":       {"api", "api/wire", "buffer", "buffer/provider", "buffer/sqlite"},
 	"api":             {"api/wire", "resume", "buffer", "buffer/frame", "buffer/policy", "buffer/provider"},
+	"api/client":      {"api/wire", "buffer/frame"},
 	"api/wire":        {},
 	"resume":          {"tail", "buffer", "buffer/provider"},
 	"tail":            {"buffer"},

@@ -16,6 +16,7 @@ const (
 	HeaderBudget       = "X-Buffer-Budget"
 	HeaderFrom         = "X-Buffer-From"
 	HeaderHeartbeat    = "X-Buffer-Heartbeat"
+	HeaderMintToken    = "X-Buffer-Mint-Token"
 	HeaderBufferKey    = "X-Buffer-Key"
 	HeaderProviderKey  = "X-Provider-Key"
 )
@@ -25,6 +26,7 @@ const (
 	HeaderStatus   = "X-Buffer-Status"
 	HeaderNext     = "X-Buffer-Next"
 	HeaderAttempts = "X-Buffer-Attempts"
+	HeaderToken    = "X-Buffer-Token"
 	HeaderReplayed = "Idempotent-Replayed"
 	HeaderCFRunID  = "Cf-Aig-Run-Id" // for Cloudflare's resume client
 )

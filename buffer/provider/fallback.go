@@ -153,7 +153,9 @@ func Authorize(h http.Header, d Dialect, key string) {
 func WithoutKey(query string) string {
 	var kept []string
 	for pair := range strings.SplitSeq(query, "&") {
-		if name, _, _ := strings.Cut(pair, "="); pair != "" && name != "key" {
+		escaped, _, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(escaped)
+		if pair != "" && (err != nil || name != "key") {
 			kept = append(kept, pair)
 		}
 	}

@@ -110,7 +110,10 @@ func RequestID(h http.Header) string {
 // ParseBase reads a provider's base URL: http or https, a host, perhaps a path, nothing else.
 func ParseBase(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil || u.Fragment != "" {
+	if err == nil && u.User != nil {
+		return nil, fmt.Errorf("%q must not hold a user or a password", u.Redacted())
+	}
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("%q must be http(s)://host[:port][/path]", text)
 	}
 	return u, nil

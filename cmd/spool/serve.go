@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,14 +24,17 @@ import (
 )
 
 type serveCmd struct {
-	Listen   string   `env:"SPOOL_LISTEN" placeholder:"ADDR" help:"Address to serve on (default 127.0.0.1:8787)."`
-	Data     string   `env:"SPOOL_DATA" placeholder:"DIR" help:"Data folder, created where it is missing (default ./data)."`
-	Provider []string `env:"SPOOL_PROVIDER" placeholder:"NAME[:DIALECT]=URL" help:"A provider and its base URL, without /v1; repeatable. Overrides a built-in one."`
-	Config   string   `env:"SPOOL_CONFIG" placeholder:"FILE" help:"YAML file with these settings and more; flags and variables outrank it."`
-	Sync     string   `env:"SPOOL_SYNC" placeholder:"full|normal" help:"full (default): what a reader saw survives a power cut. normal: it survives the death of the process only."`
-	Grace    string   `env:"SPOOL_GRACE" placeholder:"DURATION" help:"At shutdown, how long live runs may take to end; 0 (default) waits until they have."`
-	TTL      string   `name:"ttl" env:"SPOOL_TTL" placeholder:"DURATION" help:"How long an ended run's chunks are kept where the call does not say (default 1h)."`
-	LogLevel string   `env:"SPOOL_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info (default), warn or error."`
+	Listen     string   `env:"SPOOL_LISTEN" placeholder:"ADDR" help:"Address to serve on (default 127.0.0.1:8787)."`
+	Data       string   `env:"SPOOL_DATA" placeholder:"DIR" help:"Data folder, created where it is missing (default ./data)."`
+	Provider   []string `env:"SPOOL_PROVIDER" placeholder:"NAME[:DIALECT]=URL" help:"A provider and its base URL, without /v1; repeatable. Overrides a built-in one."`
+	Config     string   `env:"SPOOL_CONFIG" placeholder:"FILE" help:"YAML file with these settings and more; flags and variables outrank it."`
+	Sync       string   `env:"SPOOL_SYNC" placeholder:"full|normal" help:"full (default): what a reader saw survives a power cut. normal: it survives the death of the process only."`
+	Grace      string   `env:"SPOOL_GRACE" placeholder:"DURATION" help:"At shutdown, how long live runs may take to end; 0 (default) waits until they have."`
+	TLSCert    string   `name:"tls-cert" env:"SPOOL_TLS_CERT" placeholder:"FILE" help:"Certificate chain, PEM: serve TLS. With --tls-key."`
+	TLSKey     string   `name:"tls-key" env:"SPOOL_TLS_KEY" placeholder:"FILE" help:"Its private key, PEM."`
+	CORSOrigin []string `name:"cors-origin" env:"SPOOL_CORS_ORIGIN" placeholder:"ORIGIN" help:"An origin whose pages may read answers; repeatable. None by default."`
+	TTL        string   `name:"ttl" env:"SPOOL_TTL" placeholder:"DURATION" help:"How long an ended run's chunks are kept where the call does not say (default 1h)."`
+	LogLevel   string   `env:"SPOOL_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info (default), warn or error."`
 }
 
 const (
@@ -67,6 +69,10 @@ func (c *serveCmd) Run() error {
 		return fmt.Errorf("listen on %s: %w", set.Listen, cause(err))
 	}
 	defer listener.Close()
+	edge, err := set.TLS.wrap(listener)
+	if err != nil {
+		return err
+	}
 
 	ctx, interrupt := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer interrupt()
@@ -90,6 +96,8 @@ func (c *serveCmd) Run() error {
 	server := &api.Server{
 		Store: store, Runs: runs, Client: client, Log: log,
 		Callers:   api.NewCallers(secret, set.Auth.Keys),
+		Tokens:    api.NewTokens(secret, []byte(set.PreviousSecret)),
+		Origins:   set.CORS.Origins,
 		Providers: routes,
 		Limits: api.Limits{
 			Body: set.Limits.Body, TTL: set.TTL, MaxTTL: set.Limits.MaxTTL, Hold: set.Limits.Hold,
@@ -99,17 +107,14 @@ func (c *serveCmd) Run() error {
 		Metrics:    metrics.Handler(runs),
 	}
 	log.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("data", set.Data),
-		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.String("version", version))
-	return serve(ctx, listener, server, set.Grace, log)
+		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.Bool("tls", set.TLS.Cert != ""), zap.String("version", version))
+	return serve(ctx, edge, server, set.Grace, log)
 }
 
 // serve answers requests until ctx ends, then shuts down in the order of the data. A second signal
 // aborts.
 func serve(ctx context.Context, l net.Listener, s *api.Server, grace time.Duration, log *zap.Logger) error {
-	h := &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: 1 << 20, ErrorLog: zap.NewStdLog(log),
-	}
+	h := newServer(s.Handler(), log)
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(l) }()
 	sweeping, stopSweep := context.WithCancel(context.Background())
@@ -226,5 +231,12 @@ func writeOnce(path, text string) error {
 	if err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -27,13 +27,18 @@ type settings struct {
 	TTL      time.Duration `koanf:"ttl"`
 	LogLevel string        `koanf:"log_level"`
 
-	Secret    string                      `koanf:"secret"`
-	Auth      authSettings                `koanf:"auth"`
-	Providers map[string]providerSettings `koanf:"providers"`
-	Limits    limitSettings               `koanf:"limits"`
-	Callers   callerSettings              `koanf:"callers"`
-	Queue     queueSettings               `koanf:"queue"`
-	Compat    compatSettings              `koanf:"compat"`
+	TLS  tlsSettings  `koanf:"tls"`
+	CORS corsSettings `koanf:"cors"`
+
+	Secret string `koanf:"secret"`
+	// PreviousSecret is the one before it, whose run tokens are still good.
+	PreviousSecret string                      `koanf:"previous_secret"`
+	Auth           authSettings                `koanf:"auth"`
+	Providers      map[string]providerSettings `koanf:"providers"`
+	Limits         limitSettings               `koanf:"limits"`
+	Callers        callerSettings              `koanf:"callers"`
+	Queue          queueSettings               `koanf:"queue"`
+	Compat         compatSettings              `koanf:"compat"`
 	// RetryDedupe lets an SDK's retry that carries no key find the run of its first send; on unless false.
 	RetryDedupe *bool `koanf:"retry_dedupe"`
 }
@@ -138,6 +143,11 @@ func (c *serveCmd) load() (settings, error) {
 	override(&s.Data, c.Data)
 	override(&s.Sync, c.Sync)
 	override(&s.LogLevel, c.LogLevel)
+	override(&s.TLS.Cert, c.TLSCert)
+	override(&s.TLS.Key, c.TLSKey)
+	if len(c.CORSOrigin) > 0 {
+		s.CORS.Origins = c.CORSOrigin
+	}
 	if err := overrideDuration("grace", &s.Grace, c.Grace); err != nil {
 		return s, err
 	}
@@ -207,6 +217,12 @@ func (s settings) validate() error {
 	}
 	if s.TTL <= 0 {
 		return errors.New("ttl: must be a duration above 0")
+	}
+	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
+		return errors.New("tls: cert and key go together")
+	}
+	if err := s.CORS.validate(); err != nil {
+		return err
 	}
 	for name, key := range s.Auth.Keys {
 		if len(key) < 16 {

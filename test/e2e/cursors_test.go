@@ -70,18 +70,25 @@ func TestCursor_SequenceNumberThatIsToComeIsWaitedFor(t *testing.T) {
 	const at = 6
 	s.events = append(s.events[:at:at], append([][]byte{[]byte(": a comment\n\n")}, s.events[at:]...)...)
 	id, open := s.begin(t, g, at+1)
-	tails := map[string]*http.Response{}
-	answers := make(chan struct{})
-	go func() {
-		defer close(answers)
+	path := "/runs/" + id + "/resume?starting_after="
+	if a := g.Do("GET", path+"8&wait=1ms", ""); a.Status != http.StatusNoContent {
+		t.Errorf("a long poll for it: status %d, want 204", a.Status)
+	}
+	wantWhole(t, "what is stored of it", g.Do("GET", path+"8&follow=0", ""), nil)
+	comment := g.Open("GET", path+fmt.Sprint(at-1), "")
+	answers := make(chan rig.Answer, 2)
+	for _, query := range []string{"8", "8&wait=1m"} {
 		// Its headers wait with it: nobody knows yet where it starts.
-		tails["to come"] = g.Open("GET", "/runs/"+id+"/resume?starting_after=8", "")
-	}()
-	before := g.Open("GET", fmt.Sprintf("/runs/%s/resume?starting_after=%d", id, at-1), "")
+		go func() { answers <- g.Do("GET", path+query, "") }()
+	}
+	waitFor(t, func() bool { return g.Runs.Readers(mustULID(t, id)) == 3 })
 	open()
-	<-answers
-	wantWhole(t, "a number that is to come", finish(tails["to come"]), s.rest(10))
-	wantWhole(t, "a comment follows its predecessor", finish(before), s.rest(at))
+	for range 2 {
+		if a := <-answers; a.Err != nil || a.Header.Get("X-Buffer-From") != "10" || len(a.Body) == 0 || !bytes.HasPrefix(s.rest(10), a.Body) {
+			t.Errorf("who waited for it: from %s, %q, %v", a.Header.Get("X-Buffer-From"), a.Body, a.Err)
+		}
+	}
+	wantWhole(t, "a comment follows its predecessor", finish(comment), s.rest(at))
 	g.Await(id, buffer.Completed)
 	if a := g.Do("GET", "/runs/"+id+"/resume?starting_after=99", ""); a.Status != http.StatusRequestedRangeNotSatisfiable {
 		t.Errorf("a number that never came: status %d, want 416", a.Status)

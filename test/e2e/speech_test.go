@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,13 @@ func (s speech) first(n int) []byte { return bytes.Join(s.events[:n], nil) }
 // rest is the answer from the event at position n on.
 func (s speech) rest(n int) []byte { return bytes.Join(s.events[n:], nil) }
 
+// of is the same for another model, whose failures open nobody else's circuit.
+func (s speech) of(model string) speech {
+	s.body = strings.Replace(s.body, `"m"`, `"`+model+`"`, 1)
+	s.path = strings.NewReplacer("/models/g:", "/models/"+model+":", "/model/m/", "/model/"+model+"/").Replace(s.path)
+	return s
+}
+
 // play scripts the whole answer, which waits at the gate after its first n events; a nil gate is none.
 func (s speech) play(g *rig.Rig, n int, gate <-chan struct{}) {
 	ops := fakellm.Play(s.events[:n], 0)
@@ -95,10 +103,7 @@ func awaitHead(t *testing.T, g *rig.Rig, id string, head int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	key, err := ulid.ParseStrict(id)
-	if err != nil {
-		t.Fatalf("run %q: %v", id, err)
-	}
+	key := mustULID(t, id)
 	for {
 		changed, stop := g.Store.Watch(key)
 		run, err := g.Store.Get(ctx, key)
@@ -116,6 +121,15 @@ func awaitHead(t *testing.T, g *rig.Rig, id string, head int) {
 		}
 		stop()
 	}
+}
+
+func mustULID(t *testing.T, text string) ulid.ULID {
+	t.Helper()
+	id, err := ulid.ParseStrict(text)
+	if err != nil {
+		t.Fatalf("run %q: %v", text, err)
+	}
+	return id
 }
 
 // take reads n bytes of an answer that goes on.

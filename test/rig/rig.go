@@ -34,8 +34,12 @@ type Options struct {
 	// Routes are the providers, given the scripted provider's URL; default those of Rig.
 	Routes func(fake string) map[string]provider.Route
 	Fake   fakellm.Config
-	Plain  bool        // the client does not check responses: for load
-	Log    *zap.Logger // default none; the test's own where it is verbose
+	// Origins are those whose pages may read answers.
+	Origins []string
+	// HTTP2 makes the client speak HTTP/2 alone, without TLS. The server speaks both.
+	HTTP2 bool
+	Plain bool        // the client does not check responses: for load
+	Log   *zap.Logger // default none; the test's own where it is verbose
 }
 
 // Rig is a Spool with its provider. Its providers are openai, anthropic, gemini, ollama and bedrock,
@@ -82,13 +86,19 @@ func New(t testing.TB, o Options) *Rig {
 	g.Runs = buffer.NewRuns(g.Store, client, o.Runs, log)
 	g.Server = &api.Server{
 		Store: g.Store, Runs: g.Runs, Client: client, Log: log, Limits: o.Limits, Cloudflare: true,
-		Callers:   api.NewCallers([]byte("a secret of the rig"), o.Keys),
+		Callers:   api.NewCallers([]byte(Secret), o.Keys),
+		Tokens:    api.NewTokens([]byte(Secret), []byte(PreviousSecret)),
+		Origins:   o.Origins,
 		Providers: g.routes(o),
 		Metrics:   metrics.Handler(g.Runs),
 	}
-	g.http = httptest.NewServer(g.Server.Handler())
+	g.http = httptest.NewUnstartedServer(g.Server.Handler())
+	g.http.Config.Protocols = protocols(true, true)
+	g.http.Start()
 	g.URL = g.http.URL
-	g.Client = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}}
+	g.Client = &http.Client{Transport: &http.Transport{
+		DisableCompression: true, MaxIdleConnsPerHost: 64, Protocols: protocols(!o.HTTP2, o.HTTP2),
+	}}
 	if !o.Plain {
 		g.Client.Transport = checked(t, g.Client.Transport)
 	}
@@ -112,6 +122,19 @@ func New(t testing.TB, o Options) *Rig {
 		Check(t, o.Dir)
 	})
 	return g
+}
+
+// The secrets of every rig: what its tokens are signed with, and what they were signed with before.
+const (
+	Secret         = "a secret of the rig"
+	PreviousSecret = "the secret before it"
+)
+
+func protocols(one, two bool) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(one)
+	p.SetUnencryptedHTTP2(two)
+	return p
 }
 
 // Check fails the test with every stored invariant that does not hold.

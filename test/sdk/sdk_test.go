@@ -25,6 +25,7 @@ func TestSDKs(t *testing.T) {
 			{"recordings", wholeRecordings},
 			{"cut recordings", cutRecordings},
 			{"cut connections", cutConnections},
+			{"reattached responses", reattachedResponses},
 		} {
 			t.Run(group.name, func(t *testing.T) {
 				t.Parallel()

@@ -18,6 +18,7 @@ type client func(context.Context, job, *http.Client, *reading) error
 var clients = map[string]client{
 	"openai-go-chat":      openaiChat,
 	"openai-go-responses": openaiResponses,
+	"openai-go-retrieve":  openaiRetrieve,
 	"anthropic-go":        anthropicMessages,
 	"genai-go":            genaiContent,
 	"go-openai":           communityChat,

@@ -1,0 +1,46 @@
+package api
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/rs/cors"
+
+	"github.com/spool-dev/spool/api/wire"
+)
+
+// corsMaxAge is how long a browser may keep the answer to a preflight, in seconds.
+const corsMaxAge = 600
+
+// cors lets pages of the configured origins read what they ask for. Cookies are never used, so
+// credentials are not allowed. Without origins there is nothing to let.
+func (s *Server) cors(next http.Handler) http.Handler {
+	if len(s.Origins) == 0 {
+		return next
+	}
+	return cors.New(cors.Options{
+		AllowedOrigins: s.Origins,
+		AllowedMethods: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"},
+		AllowedHeaders: []string{
+			"Last-Event-ID", "Authorization", "Content-Type", "Accept", wire.HeaderKey,
+			wire.HeaderRunID, wire.HeaderOperation, wire.HeaderKind, wire.HeaderOnDisconnect, wire.HeaderTTL,
+			wire.HeaderTag, wire.HeaderBudget, wire.HeaderFrom, wire.HeaderHeartbeat, wire.HeaderMintToken,
+			wire.HeaderBufferKey, wire.HeaderProviderKey,
+		},
+		ExposedHeaders: []string{
+			wire.HeaderRunID, wire.HeaderStatus, wire.HeaderFrom, wire.HeaderNext, wire.HeaderAttempts,
+			wire.HeaderToken, wire.HeaderReplayed, "Location", "Retry-After",
+		},
+		MaxAge: corsMaxAge,
+	}).Handler(next)
+}
+
+// mergeHeader adds a provider's headers to an answer, which may vary by origin already.
+func mergeHeader(to, from http.Header) {
+	vary := to["Vary"]
+	maps.Copy(to, from)
+	if len(vary) > 0 {
+		to["Vary"] = slices.Concat(vary, from["Vary"])
+	}
+}

@@ -1,0 +1,38 @@
+package api
+
+import (
+	"net/http"
+	"time"
+)
+
+// socket is a client's connection, or its stream of one, as its handler writes to it: what is
+// written must be taken within the limit, and a quiet socket stays open for as long as it is.
+type socket struct {
+	w     http.ResponseWriter
+	limit time.Duration
+}
+
+// write sends bytes on their way. It reports whether the client still takes them.
+func (s socket) write(b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	s.hurry()
+	_, err := s.w.Write(b)
+	return err == nil
+}
+
+// flush hands over what was written. The deadline ends with it: on HTTP/2 one that passes while
+// nothing is written resets the stream, on HTTP/1.1 it fails the end of the body.
+func (s socket) flush() bool {
+	s.hurry()
+	rc := http.NewResponseController(s.w)
+	err := rc.Flush()
+	_ = rc.SetWriteDeadline(time.Time{}) // as in hurry
+	return err == nil
+}
+
+// hurry starts the time of what the handler, or the server after it, is about to write.
+func (s socket) hurry() {
+	_ = http.NewResponseController(s.w).SetWriteDeadline(time.Now().Add(s.limit)) // a writer that has none never blocks for ever
+}

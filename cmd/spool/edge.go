@@ -1,0 +1,58 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	"go.uber.org/zap"
+)
+
+type tlsSettings struct {
+	Cert string `koanf:"cert"` // PEM files; both or none
+	Key  string `koanf:"key"`
+}
+
+type corsSettings struct {
+	Origins []string `koanf:"origins"` // scheme://host[:port], or * for every page there is
+}
+
+func (c corsSettings) validate() error {
+	for _, o := range c.Origins {
+		u, err := url.Parse(o)
+		if o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o) {
+			return fmt.Errorf("cors.origins: %q must be like https://app.example.com", o)
+		}
+	}
+	return nil
+}
+
+// wrap makes the listener speak TLS where there is a certificate. It is read once: a new one takes a
+// restart.
+func (t tlsSettings) wrap(l net.Listener) (net.Listener, error) {
+	if t.Cert == "" {
+		return l, nil
+	}
+	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	return tls.NewListener(l, &tls.Config{
+		Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12,
+	}), nil
+}
+
+// newServer speaks HTTP/1.1 and HTTP/2, over TLS as over plain connections: a browser has six
+// connections of HTTP/1.1 for all tabs of an origin, and a stream keeps one of them.
+func newServer(h http.Handler, log *zap.Logger) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler: h, Protocols: protocols, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: 1 << 20, ErrorLog: zap.NewStdLog(log),
+	}
+}
