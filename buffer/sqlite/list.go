@@ -28,7 +28,7 @@ func (s *Store) List(ctx context.Context, f buffer.Filter) iter.Seq2[buffer.Run,
 			if f.Limit > 0 {
 				size = min(size, left)
 			}
-			page, err := s.listPage(ctx, where, args, size)
+			page, err := s.listPage(ctx, listing(f, where), args, size)
 			if err != nil {
 				yield(buffer.Run{}, err)
 				return
@@ -73,6 +73,23 @@ func before(f buffer.Filter, last buffer.Run) (string, []any) {
 	return where + " AND (r.created, r.id) < (?, ?)", append(args, last.Created.UnixMilli(), last.ID.String())
 }
 
+// pointed reports whether the filter names what few runs have: then the index of that column is the
+// one to go by, and not the order of all runs or of all the caller's.
+func pointed(f buffer.Filter) bool { return f.Key != "" || f.ProviderID != "" || f.BodyHash != "" }
+
+// plus is SQLite's mark for a column whose index is not to be used.
+func plus(f buffer.Filter) string {
+	if pointed(f) {
+		return "+"
+	}
+	return ""
+}
+
+// listing is the whole query.
+func listing(f buffer.Filter, where string) string {
+	return runColumns + where + " ORDER BY " + plus(f) + "r.created DESC, r.id DESC LIMIT ?"
+}
+
 func matching(f buffer.Filter) (string, []any) {
 	var where strings.Builder
 	where.WriteString("WHERE 1")
@@ -83,7 +100,7 @@ func matching(f buffer.Filter) (string, []any) {
 			args = append(args, value)
 		}
 	}
-	add(f.Caller, "r.caller = ?")
+	add(f.Caller, plus(f)+"r.caller = ?")
 	add(string(f.State), "r.state = ?")
 	add(f.Key, "c.key = ?")
 	add(f.ProviderID, "c.provider_id = ?")
@@ -99,8 +116,7 @@ func matching(f buffer.Filter) (string, []any) {
 	return where.String(), args
 }
 
-func (s *Store) listPage(ctx context.Context, where string, args []any, size int) (page []buffer.Run, err error) {
-	query := runColumns + where + " ORDER BY r.created DESC, r.id DESC LIMIT ?"
+func (s *Store) listPage(ctx context.Context, query string, args []any, size int) (page []buffer.Run, err error) {
 	err = s.snapshot(ctx, func(r reading) error {
 		rows, err := r.tx.QueryContext(ctx, query, append(args, size)...)
 		if err != nil {
