@@ -103,18 +103,12 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *proxied, run
 	if err != nil {
 		return false, err
 	}
-	if run.State.Ended() && object != nil {
-		if pending, background := provider.ResponsePending(object); pending && background {
-			// The run has ended, the response has not: the provider knows more.
-			if run.Outcome == buffer.Completed { // all that it said was that it has begun
-				return false, nil
-			}
-			if s.offer(w, r, p) {
-				return true, nil
-			}
-		}
-	}
 	switch {
+	case elsewhere(run, object) && run.Outcome == buffer.Completed: // all that the run was told is that it has begun
+		return false, nil
+	case elsewhere(run, object) && s.offer(w, r, p):
+	case run.Outcome == buffer.Failed:
+		a.serve(resume.FromPosition(0))
 	case want.stream && run.Framing == frame.Whole:
 		return false, bad("the response was not made as a stream; retrieve it without one")
 	case want.stream:
@@ -125,6 +119,12 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *proxied, run
 		s.writeResponse(w, run, asItStands(run, object))
 	}
 	return true, nil
+}
+
+// elsewhere reports whether the response goes on at its provider though the run has ended.
+func elsewhere(run buffer.Run, object []byte) bool {
+	pending, background := provider.ResponsePending(object)
+	return run.State.Ended() && pending && background
 }
 
 // retrieval is what a GET of a response asks for.

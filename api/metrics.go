@@ -23,7 +23,7 @@ type Metrics struct {
 	firstByte    *prometheus.HistogramVec
 	firstContent *prometheus.HistogramVec
 	recovered    prometheus.Counter
-	replays      *prometheus.CounterVec // how
+	reuses       *prometheus.CounterVec // how
 	saved        prometheus.Counter
 }
 
@@ -36,7 +36,7 @@ const (
 	outcomeUsageMissing = "completed_usage_missing"
 	outcomeInterrupted  = "interrupted" // detail: the reason
 	outcomeFailed       = "failed"      // detail: the class of the last attempt
-	outcomeCancelled    = "cancelled"
+	outcomeCancelled    = "cancelled"   // detail: the reason
 )
 
 // latencies are the bounds of the histograms, in seconds.
@@ -59,10 +59,10 @@ func NewMetrics() *Metrics {
 		firstByte:    histogram("spool_first_byte_seconds", "From a send to the head of its answer."),
 		firstContent: histogram("spool_first_content_seconds", "From a run's creation to its first content."),
 		recovered:    prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_runs_recovered_total", Help: "Live runs of a dead process that were sealed at the start."}),
-		replays:      counter("spool_reuses_total", "Repeats that were served from the log instead of a purchase.", "how"),
+		reuses:       counter("spool_reuses_total", "Repeats that were served from the log instead of a purchase.", "how"),
 		saved:        prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_output_tokens_saved_total", Help: "Output tokens that were delivered by replay or attach instead of a new call."}),
 	}
-	m.registry.MustRegister(m.ended, m.attempts, m.unknown, m.tokens, m.firstByte, m.firstContent, m.recovered, m.replays, m.saved,
+	m.registry.MustRegister(m.ended, m.attempts, m.unknown, m.tokens, m.firstByte, m.firstContent, m.recovered, m.reuses, m.saved,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -110,10 +110,10 @@ func (m *Metrics) RunEnded(r buffer.Run) {
 // Reused implements buffer.Observer.
 func (m *Metrics) Reused(r buffer.Run) {
 	if r.State.Live() { // its tokens are known when it ends
-		m.replays.WithLabelValues("attach").Inc()
+		m.reuses.WithLabelValues("attach").Inc()
 		return
 	}
-	m.replays.WithLabelValues("replay").Inc()
+	m.reuses.WithLabelValues("replay").Inc()
 	if r.Usage != nil {
 		m.saved.Add(float64(r.Usage.OutputTokens))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gorilla/mux"
 	"go.uber.org/zap"
 
+	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/resume"
@@ -138,5 +139,5 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
-	writeProblem(w, &fault{code: "not_found", detail: "no such route: " + r.Method + " " + r.URL.Path})
+	writeProblem(w, &fault{code: wire.CodeNotFound, detail: "no such route: " + r.Method + " " + r.URL.Path})
 }

@@ -16,13 +16,18 @@ import (
 )
 
 const (
-	maxKey  = 255 // characters of an idempotency key
-	maxTags = 8
-	maxTag  = 256 // characters of a tag's value
+	maxKey     = 255 // characters of an idempotency key
+	maxTags    = 8
+	maxTagName = 64  // characters
+	maxTag     = 256 // characters of a tag's value
 
 	maxRetryCount = 1000 // of an SDK: beyond it the header is no count
 
 	defaultAttempts = 3
+	maxAttempts     = 100 // of a budget, and
+	maxCost         = 1e9 // US dollars: what is beyond them is a slip, not a budget
+
+	minHeartbeat = 100 * time.Millisecond // a shorter one would be most of what is sent
 )
 
 // steer reads the headers that steer the buffer into the run that the request becomes.
@@ -130,7 +135,7 @@ func tags(h http.Header) (map[string]string, error) {
 	for _, line := range h[wire.HeaderTag] {
 		for pair := range strings.SplitSeq(line, ",") {
 			name, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
-			if !ok || name == "" || !printable(name, 64) || !printable(value, maxTag) {
+			if !ok || name == "" || !printable(name, maxTagName) || !printable(value, maxTag) {
 				return nil, bad(wire.HeaderTag + " must be name=value pairs, separated by commas")
 			}
 			out[name] = value
@@ -167,7 +172,7 @@ func budget(h http.Header) (buffer.Budget, error) {
 			return b, wrong
 		}
 	}
-	if b.Attempts < 1 || b.Attempts > 100 || b.Elapsed <= 0 || !(b.CostUSD >= 0 && b.CostUSD < 1e9) {
+	if b.Attempts < 1 || b.Attempts > maxAttempts || b.Elapsed <= 0 || !(b.CostUSD >= 0 && b.CostUSD < maxCost) {
 		return b, wrong
 	}
 	return b, nil
@@ -195,7 +200,7 @@ func heartbeat(h http.Header, def time.Duration) (time.Duration, error) {
 		return 0, nil
 	default:
 		d, err := time.ParseDuration(v)
-		if err != nil || d < 100*time.Millisecond {
+		if err != nil || d < minHeartbeat {
 			return 0, bad(wire.HeaderHeartbeat + " must be off or a duration of at least 100ms")
 		}
 		return d, nil

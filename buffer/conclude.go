@@ -53,10 +53,10 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 		c.Reason = e.cut()
 		d.close(ctx, e.pending, Interrupted, c)
 	case policy.Retry:
-		d.phase.Store(phaseRetrying)
+		d.phase.set(phaseRetrying)
 		return wait, d.record(ctx, e.row)
 	case policy.Fallback:
-		d.phase.Store(phaseFallback)
+		d.phase.set(phaseFallback)
 		if err := d.way.fallBack(d.started.Dialect, d.started.Model); err == nil {
 			return 0, d.record(ctx, e.row)
 		}
@@ -67,17 +67,14 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 	return 0, false
 }
 
-// record completes the row of an attempt that another one follows.
+// record commits a row of the ledger. It is false where the log does not take it: then the run has
+// ended.
 func (d *drain) record(ctx context.Context, row Attempt) bool {
 	err := d.log.Attempt(context.WithoutCancel(ctx), row)
-	if err == nil {
-		return true
+	if err != nil {
+		d.unstored(ctx, "attempt not stored", err)
 	}
-	if !errors.Is(err, ErrSealed) {
-		d.zap.Error("attempt not stored", zap.Error(err))
-		d.sealLater(context.WithoutCancel(ctx))
-	}
-	return false
+	return err == nil
 }
 
 // closeStopped ends a run at somebody's word. Content that was received is kept; without content

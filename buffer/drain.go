@@ -20,14 +20,12 @@ type stopped struct {
 func (s stopped) Error() string { return fmt.Sprintf("stopped: %s", s.Reason) }
 
 // drain takes one run from its creation to its end: it sends, receives, commits, decides. One
-// goroutine owns it; the fields above the line are for others.
+// goroutine owns it; the first fields are for others too.
 type drain struct {
 	started Run // as it was created
 	done    chan struct{}
 	phase   *phase
 	stop    context.CancelCauseFunc
-
-	// ———
 
 	rs     *Runs
 	log    Log
@@ -100,9 +98,18 @@ func (d *drain) close(ctx context.Context, chunks [][]byte, to State, c Closing)
 	case errors.Is(err, ErrSealed):
 		d.zap.Info("run was sealed from outside")
 	default:
-		d.zap.Error("end of run not stored", zap.Error(err))
-		d.sealLater(ctx)
+		d.unstored(ctx, "end of run not stored", err)
 	}
+}
+
+// unstored deals with a log that has refused to take something: one that was sealed from outside says
+// how the run ended, any other is told as soon as it can be written again.
+func (d *drain) unstored(ctx context.Context, what string, err error) {
+	if errors.Is(err, ErrSealed) {
+		return
+	}
+	d.zap.Error(what, zap.Error(err))
+	d.sealLater(context.WithoutCancel(ctx))
 }
 
 // sealRetry is the wait between two tries to tell a log that its run was cut by storage.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/policy"
@@ -169,7 +170,7 @@ func TestFallback_IsNotForEveryFailure(t *testing.T) {
 
 // A silent route is left for the fallback at once, before it is asked again.
 func TestFallback_ComesFirstWhereTheRouteIsSilent(t *testing.T) {
-	for _, ops := range [][]fakellm.Op{{hang}, answer(beats(1000, 15e9, comment))} {
+	for _, ops := range [][]fakellm.Op{{hang}, answer(beats(1000, 15*time.Second, comment))} {
 		bubble(t, func(r *rig) {
 			r.fake.Script("primary", ops)
 			r.fake.Script("fallback", whole("b "))

@@ -2,11 +2,8 @@ package buffer
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/spool-dev/spool/buffer/frame"
 	"github.com/spool-dev/spool/buffer/policy"
@@ -59,14 +56,10 @@ type stream struct {
 // its end. It reports whether another attempt is to be made, and after what wait.
 func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again bool) {
 	s := &stream{d: d, row: Attempt{N: n, Route: d.way.route.Name, Model: d.way.model, Sent: time.Now(), Billed: policy.BilledUnknown}}
-	if err := d.log.Attempt(context.WithoutCancel(ctx), s.row); err != nil {
-		// Nothing was sent. A crash here leaves an open row of a request that never left.
-		if !errors.Is(err, ErrSealed) {
-			d.zap.Error("attempt not stored", zap.Error(err))
-			d.sealLater(context.WithoutCancel(ctx))
-		}
-		return 0, false
+	if !d.record(ctx, s.row) {
+		return 0, false // and nothing was sent
 	}
+	// A crash here leaves an open row of a request that never left.
 	if d.first.IsZero() {
 		d.first = s.row.Sent
 	}
@@ -86,11 +79,8 @@ func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again b
 	e, err := s.follow(ctx, arrivals)
 	hangUp()
 	receiver.Wait()
-	if err != nil { // the log refused: sealed from outside, or storage
-		if !errors.Is(err, ErrSealed) {
-			d.zap.Error("chunks not stored", zap.Error(err))
-			d.sealLater(context.WithoutCancel(ctx))
-		}
+	if err != nil {
+		d.unstored(ctx, "chunks not stored", err)
 		return 0, false
 	}
 	e.row.ReusedConn, e.row.RequestBytes = wire.Reused(), wire.Written()
@@ -124,7 +114,7 @@ func (s *stream) follow(ctx context.Context, arrivals <-chan arrival) (*ending, 
 		case <-wrote: // from now on the provider is the one to be waited for
 			wrote = nil
 			if s.head == nil {
-				s.d.phase.Store(phaseHeaders)
+				s.d.phase.set(phaseHeaders)
 			}
 		case <-ring:
 			if e, err := s.ring(ctx, name); e != nil || err != nil {
@@ -199,7 +189,7 @@ func (s *stream) begin(h *head) {
 	s.clocks.head = time.Now()
 	s.row.FirstByte = s.clocks.head.Sub(s.row.Sent)
 	s.reader = provider.NewReader(s.d.started.Dialect, h.framing, s.d.started.Stream)
-	s.d.phase.Store(phaseContent)
+	s.d.phase.set(phaseContent)
 }
 
 // read notes what one chunk means for the boundary, the clocks and the end.

@@ -1,10 +1,10 @@
 package buffer
 
-func (rs *Runs) observeReuse(r Run) {
-	if rs.cfg.Observe != nil {
-		rs.cfg.Observe.Reused(r)
-	}
-}
+import (
+	"context"
+
+	"go.uber.org/zap"
+)
 
 // Observer is told what happens to runs. Its methods are called from the drains, must not block, and
 // tell the same facts as the log.
@@ -15,4 +15,26 @@ type Observer interface {
 	RunEnded(r Run)
 	// Reused is called when a repeat of a call is served from the run, in the state it has then.
 	Reused(r Run)
+}
+
+func (rs *Runs) observeReuse(r Run) {
+	if rs.cfg.Observe != nil {
+		rs.cfg.Observe.Reused(r)
+	}
+}
+
+// observeEnd tells the observer that the end of the run is stored.
+func (d *drain) observeEnd(ctx context.Context) {
+	if d.rs.cfg.Observe == nil {
+		return
+	}
+	run, err := d.rs.store.Get(ctx, d.started.ID)
+	if err != nil {
+		d.zap.Warn("ended run not read back", zap.Error(err))
+		return
+	}
+	for _, a := range run.Attempts {
+		d.rs.cfg.Observe.AttemptEnded(run, a)
+	}
+	d.rs.cfg.Observe.RunEnded(run)
 }

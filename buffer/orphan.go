@@ -35,20 +35,34 @@ func (rs *Runs) adopt(ctx context.Context, want Run, retry Retry) (Run, error) {
 		if !rs.orphaned(run, retry) {
 			continue
 		}
-		taken, err := rs.store.Reuse(ctx, run.ID, max(retry.Count, 1))
+		release := rs.hold(run.ID) // until the caller leaves, nobody else finds the run orphaned
+		taken, err := rs.store.Reuse(ctx, run.ID, retry.claim(run))
+		if err != nil || !taken {
+			release()
+		}
 		if err != nil {
 			return Run{}, err
 		}
 		if taken {
+			context.AfterFunc(ctx, release)
 			return rs.store.Get(ctx, run.ID)
 		}
 	}
 	return Run{}, nil
 }
 
+// claim is what the retry takes the run over with: an SDK's retry counts by itself, a turn's call
+// again is one more than the last that took it.
+func (r Retry) claim(run Run) int {
+	if r.Count > 0 {
+		return r.Count
+	}
+	return run.Claimed + 1
+}
+
 func (rs *Runs) orphaned(run Run, retry Retry) bool {
 	switch {
-	case run.Key != "", run.State == Released, run.Claimed >= max(retry.Count, 1):
+	case run.Key != "", run.State == Released, run.Claimed >= retry.claim(run):
 		return false
 	case retry.Count == 0 && run.Turn != retry.Turn:
 		return false

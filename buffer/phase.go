@@ -21,13 +21,13 @@ const (
 type phase struct {
 	mu      sync.Mutex
 	name    string
-	changed chan struct{} // closed by the next Store, which makes another
+	changed chan struct{} // closed by the next set, which makes another
 }
 
 func newPhase() *phase { return &phase{name: phaseSlot, changed: make(chan struct{})} }
 
-// Store sets the phase and rings.
-func (p *phase) Store(name string) {
+// set begins a phase and rings.
+func (p *phase) set(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.name == name {

@@ -47,7 +47,7 @@ func (rs *Runs) detach(id ulid.ULID, r *readers, caller bool) {
 	}
 	d := rs.live[id]
 	if d == nil || !d.started.OnDisconnect.Cancel {
-		delete(rs.readers, id)
+		rs.forget(id, r)
 		return
 	}
 	r.leave = time.AfterFunc(d.started.OnDisconnect.After, func() { rs.left(id, r, d) })
@@ -73,6 +73,32 @@ func (rs *Runs) Tails() int {
 		n += r.n
 	}
 	return n
+}
+
+// hold makes the run's caller present until release is called, though nothing is read yet.
+func (rs *Runs) hold(id ulid.ULID) (release func()) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r := rs.readers[id]
+	if r == nil {
+		r = &readers{}
+		rs.readers[id] = r
+	}
+	r.callers++
+	return sync.OnceFunc(func() {
+		rs.mu.Lock()
+		defer rs.mu.Unlock()
+		if r.callers--; r.leave == nil {
+			rs.forget(id, r)
+		}
+	})
+}
+
+// forget drops the count of a run that nobody reads or is about to. The lock is held.
+func (rs *Runs) forget(id ulid.ULID, r *readers) {
+	if r.n == 0 && r.callers == 0 && rs.readers[id] == r {
+		delete(rs.readers, id)
+	}
 }
 
 // Readers is how many tails of the run are open in this process.

@@ -17,7 +17,7 @@ func (rs *Runs) Ack(ctx context.Context, id ulid.ULID) (Run, error) {
 	return rs.store.Get(ctx, id)
 }
 
-// Sweep gives up what its time is over, every Config.Sweep, until ctx ends. It needs no traffic.
+// Sweep gives up what has had its time, every Config.Sweep, until ctx ends. It needs no traffic.
 func (rs *Runs) Sweep(ctx context.Context) {
 	tick := time.NewTicker(rs.cfg.Sweep)
 	defer tick.Stop()

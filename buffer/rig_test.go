@@ -337,4 +337,18 @@ func beats(n int, every time.Duration, event []byte) fakellm.Op {
 	return fakellm.Repeat(n, every, string(event))
 }
 
+// refusal is a complete answer with a status of failure.
+func refusal(status int, headers ...string) fakellm.Op {
+	return refusalOf(status, `{"error":{"message":"no"}}`, headers...)
+}
+
+func refusalOf(status int, body string, headers ...string) fakellm.Op {
+	op := fakellm.JSON(status, body)
+	op.Headers = map[string][]string{}
+	for i := 0; i+1 < len(headers); i += 2 {
+		op.Headers[headers[i]] = []string{headers[i+1]}
+	}
+	return op
+}
+
 var hang = fakellm.Hang(0)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"net/http"
 	"time"
 
 	"go.uber.org/zap"
@@ -100,7 +99,7 @@ func (d *drain) totalLeft() time.Duration {
 // nothing was sent and no ledger row is written.
 func (d *drain) enter(ctx context.Context) (leave func(), refused policy.Transport) {
 	r := d.way.route
-	d.phase.Store(phaseSlot)
+	d.phase.set(phaseSlot)
 	release, ok := d.rs.slots.take(ctx, r.Name, d.started.Caller, r.Concurrency)
 	if !ok {
 		return nil, policy.LocalLimit
@@ -110,7 +109,7 @@ func (d *drain) enter(ctx context.Context) (leave func(), refused policy.Transpo
 		release()
 		return nil, policy.CircuitOpen
 	}
-	d.phase.Store(phaseConnecting)
+	d.phase.set(phaseConnecting)
 	d.tell = done
 	return func() { d.circuit(errNoOutcome); release() }, policy.NoFault
 }
@@ -130,32 +129,17 @@ func (d *drain) elsewhere(ctx context.Context, refused policy.Transport, attempt
 		d.close(ctx, nil, Failed, Closing{Reason: s.Reason})
 		return false
 	}
-	next := policy.Decide(d.situation(policy.Classify(policy.Evidence{Transport: refused}), attempts))
+	v := policy.Classify(policy.Evidence{Transport: refused})
+	next := policy.Decide(d.situation(v, attempts))
 	d.zap.Info("no attempt may be made", zap.String("route", d.way.route.Name), zap.String("refused", string(refused)), zap.String("action", string(next.Action)))
 	if next.Action == policy.Fallback && d.way.fallBack(d.started.Dialect, d.started.Model) == nil {
-		d.phase.Store(phaseFallback)
+		d.phase.set(phaseFallback)
 		return true
 	}
 	if d.told != nil {
 		d.answerWith(ctx, d.told)
 		return false
 	}
-	d.close(ctx, nil, Failed, Closing{Reason: Limit, Status: http.StatusTooManyRequests})
+	d.close(ctx, nil, Failed, Closing{Reason: Limit, Status: policy.FailStatus(v)})
 	return false
-}
-
-// observeEnd tells the observer that the end of the run is stored.
-func (d *drain) observeEnd(ctx context.Context) {
-	if d.rs.cfg.Observe == nil {
-		return
-	}
-	run, err := d.rs.store.Get(ctx, d.started.ID)
-	if err != nil {
-		d.zap.Warn("ended run not read back", zap.Error(err))
-		return
-	}
-	for _, a := range run.Attempts {
-		d.rs.cfg.Observe.AttemptEnded(run, a)
-	}
-	d.rs.cfg.Observe.RunEnded(run)
 }

@@ -65,7 +65,7 @@ type Runs struct {
 	cfg    Config
 	log    *zap.Logger
 
-	base   context.Context // ends when Close is called
+	base   context.Context // ends with Drain
 	cancel context.CancelCauseFunc
 	drains sync.WaitGroup
 
@@ -79,7 +79,7 @@ type Runs struct {
 	slots    *slots
 }
 
-// NewRuns returns a Runs over store that sends through client. Close must be called.
+// NewRuns returns a Runs over store that sends through client. Drain must be called.
 func NewRuns(store Store, client *provider.Client, cfg Config, log *zap.Logger) *Runs {
 	base, cancel := context.WithCancelCause(context.Background())
 	return &Runs{

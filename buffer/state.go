@@ -24,7 +24,7 @@ const (
 	Released State = "released"
 )
 
-// transitions is the one table of what may follow what. The engine repeats it as a constraint.
+// transitions is the one table of what may follow what. The engine repeats it as a trigger.
 // Idle to Completed or to Interrupted is a run that went through Streaming within one commit: an
 // empty answer that ended properly, or one whose content and end came together.
 var transitions = map[State][]State{
@@ -61,19 +61,19 @@ func (s State) Stopped(want State) State {
 // Reason says why a run ended as it did, in the contract's words. Empty for a plain completion.
 type Reason string
 
-// The reasons of protocol.md, section 7.
+// The reasons of docs/protocol.md, section 7.
 const (
-	EOFWithoutEnd Reason = "eof_without_end"
-	ProviderError Reason = "provider_error"
-	Reset         Reason = "reset"
-	Stalled       Reason = "stalled"
-	Limit         Reason = "limit"
-	OwnerLost     Reason = "owner_lost"
-	Shutdown      Reason = "shutdown"
-	Storage       Reason = "storage"
-	CancelAsked   Reason = "cancelled"
-	ClientGone    Reason = "client_gone"
-	Refused       Reason = "refused"
-	BudgetSpent   Reason = "budget"
-	Silent        Reason = "silent"
+	EOFWithoutEnd Reason = "eof_without_end" // the body ended, and nothing proved that the answer had
+	ProviderError Reason = "provider_error"  // the provider told its own error in the stream
+	Reset         Reason = "reset"           // the connection broke, or there was none
+	Stalled       Reason = "stalled"         // nothing came any more
+	Limit         Reason = "limit"           // of time, of size, or of the buffer's own
+	OwnerLost     Reason = "owner_lost"      // the process that drained it died
+	Shutdown      Reason = "shutdown"        // … or went down before it had ended
+	Storage       Reason = "storage"         // the log could not be written
+	CancelAsked   Reason = "cancelled"       // somebody asked for that
+	ClientGone    Reason = "client_gone"     // its last reader left, and its OnDisconnect says so
+	Refused       Reason = "refused"         // the provider said no
+	BudgetSpent   Reason = "budget"          // no further send was left
+	Silent        Reason = "silent"          // the provider was asked and said nothing
 )

@@ -81,17 +81,3 @@ func TestTotal_NothingIsSentBeyondIt(t *testing.T) {
 		}
 	})
 }
-
-// refusal is a complete answer with a status of failure.
-func refusal(status int, headers ...string) fakellm.Op {
-	return refusalOf(status, `{"error":{"message":"no"}}`, headers...)
-}
-
-func refusalOf(status int, body string, headers ...string) fakellm.Op {
-	op := fakellm.JSON(status, body)
-	op.Headers = map[string][]string{}
-	for i := 0; i+1 < len(headers); i += 2 {
-		op.Headers[headers[i]] = []string{headers[i+1]}
-	}
-	return op
-}

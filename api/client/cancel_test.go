@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/test/cutter"
 	"github.com/spool-dev/spool/test/rig"
 )
 
@@ -86,12 +87,12 @@ func TestStream_RepairEndsWithItsReader(t *testing.T) {
 			gate := make(chan struct{})
 			defer close(gate)
 			tried := make(chan struct{}, 1000)
-			a := newAgent(t, rig.Options{}, func(n int) limit {
+			a := newAgent(t, rig.Options{}, func(n int) cutter.Limit {
 				if n == 0 {
-					return whole
+					return cutter.Whole
 				}
 				tried <- struct{}{}
-				return limit{up: -1, down: 0}
+				return cutter.Limit{Up: -1, Down: 0}
 			})
 			a.transport.Patience.Tries = 1 << 20
 			a.Fake.Script("primary", s.gated(4, gate))
@@ -107,7 +108,7 @@ func TestStream_RepairEndsWithItsReader(t *testing.T) {
 				_, err := io.Copy(io.Discard, resp.Body)
 				read <- err
 			}()
-			a.cutter.drop()
+			a.cutter.Drop()
 			<-tried
 			leave(cancel, resp.Body)
 			if err := <-read; !errors.Is(err, context.Canceled) && !errors.Is(err, http.ErrBodyReadAfterClose) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spool-dev/spool/api/client"
 	"github.com/spool-dev/spool/api/wire"
+	"github.com/spool-dev/spool/test/cutter"
 	"github.com/spool-dev/spool/test/fakellm"
 	"github.com/spool-dev/spool/test/rig"
 )
@@ -111,7 +112,7 @@ func TestClient_ResumeFromEveryPosition(t *testing.T) {
 			id := a.call(t, s.path, asked).RunID()
 			for from := 0; from <= len(s.events); from += 7 {
 				a.fresh()
-				cut.arm(limit{up: -1, down: int64(500 + 211*from)})
+				cut.arm(cutter.Limit{Up: -1, Down: int64(500 + 211*from)})
 				stream, err := a.client.Resume(t.Context(), id, int64(from))
 				if err != nil {
 					t.Fatal(err)

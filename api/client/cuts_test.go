@@ -15,6 +15,7 @@ import (
 	"github.com/spool-dev/spool/api/client"
 	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/test/cutter"
 	"github.com/spool-dev/spool/test/fakellm"
 	"github.com/spool-dev/spool/test/rig"
 )
@@ -29,34 +30,34 @@ func TestTransport_RandomCutsLoseNothing(t *testing.T) {
 	t.Logf("seed %d", seed)
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 0))
-	a := newAgent(t, rig.Options{}, func(int) limit {
+	a := newAgent(t, rig.Options{}, func(int) cutter.Limit {
 		mu.Lock()
 		defer mu.Unlock()
-		l := limit{up: -1, down: random.Int64N(6000), reset: random.IntN(2) == 0}
+		l := cutter.Limit{Up: -1, Down: random.Int64N(6000), Reset: random.IntN(2) == 0}
 		switch random.IntN(6) {
 		case 0:
-			l.up, l.down = random.Int64N(500), -1
+			l.Up, l.Down = random.Int64N(500), -1
 		case 1:
-			l.down = random.Int64N(700) // most likely in the head
+			l.Down = random.Int64N(700) // most likely in the head
 		}
 		return l
 	})
 	calls := 0
-	for a.cutter.cuts.Load() < randomCuts {
+	for a.cutter.Cuts() < randomCuts {
 		for _, s := range speeches() {
 			a.Fake.Script("primary", fakellm.Stream(s.contentType, fakellm.Play(s.events, time.Millisecond/10)...))
 			calls++
 			got := a.call(t, s.path, asked)
 			wantWhole(t, got, s.all())
 			if t.Failed() {
-				t.Fatalf("%s, after %d cuts", s.name, a.cutter.cuts.Load())
+				t.Fatalf("%s, after %d cuts", s.name, a.cutter.Cuts())
 			}
 		}
 	}
 	if n := a.Fake.Count("primary"); n != calls {
 		t.Errorf("bought %d times for %d calls", n, calls)
 	}
-	t.Logf("%d cuts of %d answers", a.cutter.cuts.Load(), calls)
+	t.Logf("%d cuts of %d answers", a.cutter.Cuts(), calls)
 }
 
 // A connection is cut at any byte of its answer, head and all, from the first to the last.
@@ -71,10 +72,10 @@ func TestStream_AnyOffset(t *testing.T) {
 	a.Fake.Script("primary", fakellm.Stream("text/event-stream", fakellm.Play(s.events, 0)...))
 	id := a.call(t, "/openai/v1/chat/completions", asked).RunID()
 	at, from := int64(0), 0
-	for within := true; within || from > 0; at, from = at+1+random.Int64N(9), random.IntN(3) {
-		cuts := a.cutter.cuts.Load()
+	for within := true; within || from > 0; at, from = at+1+random.Int64N(15), random.IntN(3) {
+		cuts := a.cutter.Cuts()
 		a.fresh()
-		cut.arm(limit{up: -1, down: at, reset: random.IntN(2) == 0})
+		cut.arm(cutter.Limit{Up: -1, Down: at, Reset: random.IntN(2) == 0})
 		stream, err := a.client.Resume(t.Context(), id, int64(from))
 		if err != nil {
 			t.Fatalf("cut at byte %d: %v", at, err)
@@ -84,7 +85,7 @@ func TestStream_AnyOffset(t *testing.T) {
 		if err != nil || !bytes.Equal(b, s.all()[len(s.first(from)):]) {
 			t.Fatalf("cut at byte %d: %d bytes from %d on, ended with %v", at, len(b), from, err)
 		}
-		within = a.cutter.cuts.Load() > cuts
+		within = a.cutter.Cuts() > cuts
 	}
 	if int(at) < len(s.all()) {
 		t.Errorf("cut at %d bytes only", at)
@@ -106,7 +107,7 @@ func TestTransport_AnswersWithoutAStream(t *testing.T) {
 		for _, at := range []int64{0, 1, 50, 400, 1000, 2000} {
 			t.Run(fmt.Sprint(tt.name, " cut at ", at), func(t *testing.T) {
 				a.fresh()
-				cut.arm(limit{up: -1, down: at})
+				cut.arm(cutter.Limit{Up: -1, Down: at})
 				bought := a.Fake.Count("primary")
 				a.Fake.Script("primary", []fakellm.Op{fakellm.JSON(tt.status, tt.body)})
 				got := a.call(t, "/openai/v1/chat/completions", `{"model":"m"}`)
@@ -132,7 +133,7 @@ func TestTransport_InterruptedIsNoCut(t *testing.T) {
 			end := int64(len(s.first(8))) + 600 // about where the error event lies
 			for i, at := range []int64{-1, 0, 300, 1500, end, end + 60, end + 120, end + 180} {
 				a.fresh()
-				cut.arm(limit{up: -1, down: at})
+				cut.arm(cutter.Limit{Up: -1, Down: at})
 				model := fmt.Sprint("m", i) // a circuit of its own
 				path := strings.ReplaceAll(s.path, "/m:", "/"+model+":")
 				got := a.call(t, strings.ReplaceAll(path, "/m/", "/"+model+"/"), strings.ReplaceAll(asked, `"m"`, strconv.Quote(model)))
@@ -169,7 +170,7 @@ func TestTransport_ProvidersErrorIsTheEnd(t *testing.T) {
 	a.Fake.Script("primary", s.stream())
 	for i, at := range []int64{-1, 800, 1400} {
 		a.fresh()
-		cut.arm(limit{up: -1, down: at})
+		cut.arm(cutter.Limit{Up: -1, Down: at})
 		wantWhole(t, a.call(t, s.path, strings.ReplaceAll(asked, `"m"`, fmt.Sprintf(`"m%d"`, i))), s.all())
 	}
 }
@@ -183,7 +184,7 @@ func TestTransport_FailureInBandIsNotSpliced(t *testing.T) {
 	a.Fake.Script("primary", []fakellm.Op{fakellm.Sleep(50 * time.Millisecond), fakellm.JSON(400, `{"error":{"message":"`+strings.Repeat("no ", 900)+`"}}`)})
 	for _, at := range []int64{-1, 640, 700, 760} {
 		a.fresh()
-		cut.arm(limit{up: -1, down: at})
+		cut.arm(cutter.Limit{Up: -1, Down: at})
 		got := a.call(t, "/openai/v1/chat/completions", asked)
 		e, ok := errors.AsType[*client.InterruptedError](got.Err)
 		if !ok || e.State != "failed" || e.Run != runOf(t, a) || strings.Contains(string(got.Body), "no no") {
@@ -197,11 +198,11 @@ func TestTransport_GivesUpWithRunAndPosition(t *testing.T) {
 	t.Parallel()
 	s := speeches()[0]
 	gate := make(chan struct{})
-	a := newAgent(t, rig.Options{}, func(n int) limit {
+	a := newAgent(t, rig.Options{}, func(n int) cutter.Limit {
 		if n == 0 {
-			return whole
+			return cutter.Whole
 		}
-		return limit{up: -1, down: 0}
+		return cutter.Limit{Up: -1, Down: 0}
 	})
 	a.transport.Patience.Tries = 5
 	a.Fake.Script("primary", s.gated(7, gate))
@@ -213,7 +214,7 @@ func TestTransport_GivesUpWithRunAndPosition(t *testing.T) {
 	if _, err := io.ReadFull(resp.Body, make([]byte, len(s.first(7))-3)); err != nil {
 		t.Fatal(err)
 	}
-	a.cutter.drop()
+	a.cutter.Drop()
 	rest, err := io.ReadAll(resp.Body)
 	e, ok := errors.AsType[*client.GiveUpError](err)
 	read := int64(len(s.first(7)) - 3 + len(rest))
@@ -242,7 +243,7 @@ func TestTransport_GivesUpWithRunAndPosition(t *testing.T) {
 // A call that never gets through names the run that it would have been.
 func TestTransport_GivesUpBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
-	a := newAgent(t, rig.Options{}, func(int) limit { return limit{up: 20, down: -1} })
+	a := newAgent(t, rig.Options{}, func(int) cutter.Limit { return cutter.Limit{Up: 20, Down: -1} })
 	a.transport.Patience.Tries = 3
 	got := a.call(t, "/openai/v1/chat/completions", asked)
 	e, ok := errors.AsType[*client.GiveUpError](got.Err)

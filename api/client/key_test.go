@@ -289,7 +289,7 @@ func TestTransport_SameKeyAfterARestart(t *testing.T) {
 	ctx := client.WithKey(t.Context(), "order 17")
 	var bodies, runs []string
 	for range 2 {
-		again := &http.Client{Transport: &client.Transport{BaseURL: a.cutter.url, Base: a.transport.Base}}
+		again := &http.Client{Transport: &client.Transport{BaseURL: a.cutter.URL, Base: a.transport.Base}}
 		resp, err := again.Do(a.request(ctx, "/openai/v1/chat/completions", asked))
 		if err != nil {
 			t.Fatal(err)

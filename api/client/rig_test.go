@@ -12,6 +12,7 @@ import (
 
 	"github.com/spool-dev/spool/api"
 	"github.com/spool-dev/spool/api/client"
+	"github.com/spool-dev/spool/test/cutter"
 	"github.com/spool-dev/spool/test/fakellm"
 	"github.com/spool-dev/spool/test/rig"
 )
@@ -25,37 +26,37 @@ var hold = api.Limits{Hold: 10 * time.Millisecond}
 // agent is a program that calls through a transport, over a cutter, to a Spool.
 type agent struct {
 	*rig.Rig
-	cutter    *cutter
+	cutter    *cutter.Cutter
 	transport *client.Transport
 	http      *http.Client
 	client    *client.Client // by the same way
 }
 
-func newAgent(t *testing.T, o rig.Options, plan func(n int) limit) *agent {
+func newAgent(t *testing.T, o rig.Options, plan func(n int) cutter.Limit) *agent {
 	t.Helper()
 	a := &agent{Rig: rig.New(t, o)}
-	a.cutter = newCutter(t, a.Rig.URL, plan)
+	a.cutter = cutter.Start(t, a.Rig.URL, plan)
 	wire := &http.Transport{}
 	t.Cleanup(wire.CloseIdleConnections)
-	a.transport = &client.Transport{BaseURL: a.cutter.url, Base: wire, Patience: quick}
+	a.transport = &client.Transport{BaseURL: a.cutter.URL, Base: wire, Patience: quick}
 	a.http = &http.Client{Transport: a.transport}
-	a.client = &client.Client{BaseURL: a.cutter.url, Credential: "k", HTTP: &http.Client{Transport: wire}, Patience: quick}
+	a.client = &client.Client{BaseURL: a.cutter.URL, Credential: "k", HTTP: &http.Client{Transport: wire}, Patience: quick}
 	return a
 }
 
 // never cuts nothing.
-func never(int) limit { return whole }
+func never(int) cutter.Limit { return cutter.Whole }
 
 // armed cuts nothing but the next connection after arm.
-type armed struct{ next atomic.Pointer[limit] }
+type armed struct{ next atomic.Pointer[cutter.Limit] }
 
-func (a *armed) arm(l limit) { a.next.Store(&l) }
+func (a *armed) arm(l cutter.Limit) { a.next.Store(&l) }
 
-func (a *armed) plan(int) limit {
+func (a *armed) plan(int) cutter.Limit {
 	if l := a.next.Swap(nil); l != nil {
 		return *l
 	}
-	return whole
+	return cutter.Whole
 }
 
 // fresh makes the next request use a new connection.
@@ -98,7 +99,7 @@ func (s speech) gated(n int, gate <-chan struct{}) []fakellm.Op {
 
 // request is the call of a speech, with headers name by name.
 func (a *agent) request(ctx context.Context, path, body string, headers ...string) *http.Request {
-	req, err := http.NewRequestWithContext(ctx, "POST", a.cutter.url+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, "POST", a.cutter.URL+path, strings.NewReader(body))
 	if err != nil {
 		panic(err) // the paths are constants of the tests
 	}

@@ -1,7 +1,6 @@
 package frame_test
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -11,9 +10,7 @@ import (
 // However the pieces fall, a Counter has counted what a Scanner would have cut, and what it has not
 // counted yet is what came since.
 func TestCounter_CountsWhatAScannerCuts(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := newRand(t)
 	for _, tt := range bodies {
 		t.Run(tt.name, func(t *testing.T) {
 			body := strings.Join(tt.chunks, "") + tt.partial

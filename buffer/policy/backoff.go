@@ -8,9 +8,9 @@ const (
 	backoffMax  = 8 * time.Second
 )
 
-// Backoff is the wait before a send that follows attempt failed sends (from 1), with full jitter: anything
-// from 0 to a ceiling that doubles with each attempt. rnd gives a number in [0, 1). The wait of a
-// retry is the greater of this and Decision.Delay, so that jitter only adds to a hint.
+// Backoff is the wait after a failed attempt, numbered from 1, with full jitter: anything from 0 to a
+// ceiling that doubles with each attempt. rnd gives a number in [0, 1). The wait of a retry is the
+// greater of this and Decision.Delay, so that jitter only adds to a hint.
 func Backoff(attempt int, rnd func() float64) time.Duration {
 	ceiling := backoffBase
 	for i := 1; i < attempt && ceiling < backoffMax; i++ {

@@ -15,7 +15,7 @@ const (
 // Class is what a failure is. None is no failure.
 type Class string
 
-// The classes of providers.md, section 4.
+// The classes of docs/providers.md, section 4.
 const (
 	None      Class = "none"
 	Policy    Class = "policy"

@@ -74,8 +74,7 @@ func (o fields) errorIn() gjson.Result {
 	for _, err := range []gjson.Result{
 		o["error"], o["response"].Get("error"), o["choices"].Get(`#(finish_reason=="error").error`),
 	} {
-		switch {
-		case err.IsObject() && strings.Trim(clip(err.Raw, 64), "{} \t\r\n") != "", err.Type == gjson.String && err.Str != "":
+		if err.IsObject() && strings.Trim(clip(err.Raw, 64), "{} \t\r\n") != "" || err.Type == gjson.String && err.Str != "" {
 			return err
 		}
 	}

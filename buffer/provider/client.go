@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +17,8 @@ import (
 // maxHeaderBytes bounds what a provider may send before its body.
 const maxHeaderBytes = 1 << 20
 
-// Client sends requests to providers. Its transport never sends one twice: requests carry no
-// GetBody and no header that makes net/http think that a POST may be repeated.
+// Client sends requests to providers. Its transport never sends one twice, whatever its headers say:
+// requests carry no GetBody, and a body that cannot be rewound.
 type Client struct {
 	transport http.RoundTripper
 }
@@ -65,7 +64,7 @@ type Send struct {
 	Body   []byte
 }
 
-// Wire watches one request on its way. The fields are safe to read while the request runs.
+// Wire watches one request on its way. Its methods may be called while the request runs.
 type Wire struct {
 	reused  atomic.Bool
 	written atomic.Int64
@@ -110,7 +109,7 @@ func (w *Wire) LastByte() time.Time {
 	return time.Time{}
 }
 
-// Answer is a provider's response whose body has not been read. Close must be called.
+// Answer is a provider's response whose body has not been read, and must be closed.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -186,57 +185,4 @@ func (s *stamped) Read(p []byte) (int, error) {
 		s.w.last.Store(time.Now().UnixNano())
 	}
 	return n, err
-}
-
-// hopByHop are the headers of RFC 9110, section 7.6.1, and their relatives: they speak of one
-// connection and never cross the buffer.
-var hopByHop = []string{
-	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
-	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
-}
-
-// Forward returns what of a caller's request headers goes to the provider: all but hop-by-hop
-// headers, the ones that steer the buffer, and those that net/http sets itself.
-func Forward(in http.Header) http.Header {
-	out := in.Clone()
-	dropHopByHop(out)
-	for name := range out {
-		if strings.HasPrefix(name, "X-Buffer-") || strings.HasPrefix(name, "X-Forwarded-") {
-			delete(out, name)
-		}
-	}
-	for _, name := range []string{"Idempotency-Key", "Host", "Content-Length", "Forwarded", "X-Provider-Key", "Expect", "Origin", "Cookie", "Last-Event-Id"} {
-		out.Del(name)
-	}
-	out.Set("Accept-Encoding", "identity")
-	if _, ok := out["User-Agent"]; !ok {
-		out["User-Agent"] = nil // net/http would add its own
-	}
-	return out
-}
-
-// EndToEnd returns what of a provider's response headers is stored and given to callers.
-func EndToEnd(in http.Header) http.Header {
-	out := in.Clone()
-	dropHopByHop(out)
-	for _, name := range []string{"Content-Length", "Set-Cookie", "Alt-Svc"} {
-		out.Del(name)
-	}
-	for name := range out {
-		if strings.HasPrefix(name, "X-Buffer-") || strings.HasPrefix(name, "Access-Control-") {
-			delete(out, name)
-		}
-	}
-	return out
-}
-
-func dropHopByHop(h http.Header) {
-	for _, v := range h["Connection"] {
-		for name := range strings.SplitSeq(v, ",") {
-			h.Del(strings.TrimSpace(name))
-		}
-	}
-	for _, name := range hopByHop {
-		h.Del(name)
-	}
 }

@@ -4,8 +4,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/spool-dev/spool/buffer/frame"
 	"github.com/tidwall/gjson"
+
+	"github.com/spool-dev/spool/buffer/frame"
 )
 
 // endings is which paths generate, by how they end. A path that begins with a slash here is a whole

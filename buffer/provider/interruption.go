@@ -73,6 +73,7 @@ type (
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}
+	// geminiCut is geminiError in the order of docs/protocol.md, section 3, which is bytes for ever.
 	geminiCut struct {
 		Error geminiCutDetail `json:"error"`
 	}

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/spool-dev/spool/buffer/frame"
 	"github.com/tidwall/gjson"
+
+	"github.com/spool-dev/spool/buffer/frame"
 )
 
 // The notes of a proven end.

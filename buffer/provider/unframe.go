@@ -3,8 +3,9 @@ package provider
 import (
 	"strings"
 
-	"github.com/spool-dev/spool/buffer/frame"
 	"github.com/tidwall/gjson"
+
+	"github.com/spool-dev/spool/buffer/frame"
 )
 
 // readSSE reads one SSE block.

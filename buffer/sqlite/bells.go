@@ -37,8 +37,7 @@ func (b *bells) watch(id ulid.ULID) (<-chan struct{}, func()) {
 	if closed {
 		close(bl.rung) // nobody else has this one
 	}
-	var once sync.Once
-	return bl.rung, func() { once.Do(func() { b.leave(id, bl) }) }
+	return bl.rung, sync.OnceFunc(func() { b.leave(id, bl) })
 }
 
 func (b *bells) leave(id ulid.ULID, bl *bell) {

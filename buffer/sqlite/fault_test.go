@@ -2,9 +2,9 @@ package sqlite
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -133,7 +133,14 @@ func TestFault_OfACreateLeavesNothing(t *testing.T) {
 // A file that cannot be asked any more does not keep Close waiting.
 func TestFault_CloseEndsTheSearch(t *testing.T) {
 	dir, f := t.TempDir(), newFaults()
-	s := openStore(t, Config{Dir: dir, lazy: true, fault: f.at})
+	looked := make(chan struct{})
+	look := sync.OnceFunc(func() { close(looked) })
+	s := openStore(t, Config{Dir: dir, lazy: true, fault: func(point string) error {
+		if point == "look" {
+			look()
+		}
+		return f.at(point)
+	}})
 	log, _ := started(t, s)
 	f["committed"].Store(1)
 	f["look"].Store(1 << 40)
@@ -141,9 +148,7 @@ func TestFault_CloseEndsTheSearch(t *testing.T) {
 	go func() {
 		answer <- log.Append(t.Context(), [][]byte{[]byte("x")}, buffer.Streaming, buffer.Closing{})
 	}()
-	for f["look"].Load() == 1<<40 {
-		<-time.After(time.Millisecond)
-	}
+	<-looked
 	must(t, s.Close())
 	// It was kept, but is refused when tried again: to the caller the log is closed either way.
 	if err := <-answer; err == nil {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/oklog/ulid/v2"
@@ -72,7 +73,7 @@ func (o *recoverOp) seal(t *tx, id ulid.ULID) error {
 	d.owner = t.w.owner
 	ok, err := t.change(d, d.run.State.Stopped(buffer.Interrupted), buffer.Closing{Reason: buffer.OwnerLost}, nil)
 	if err == nil && !ok {
-		err = fmt.Errorf("changes under the writer")
+		err = errors.New("changes under the writer")
 	}
 	o.sealed++
 	return err

@@ -18,7 +18,9 @@ import (
 const runColumns = `SELECT r.run, r.owner, r.id, r.caller, r.state, r.outcome, r.reason, r.head, r.bytes, r.ttl,
 	r.created, r.committed, r.ended, r.released, r.swept,
 	c.key, c.body_hash, c.retry_of, c.method, c.path, c.provider, c.route, c.dialect, c.model, c.stream, c.kind,
-	c.operation, c.turn, c.claimed, c.replays, c.attaches, c.tags, c.cancel_after, c.budget_attempts, c.budget_elapsed, c.budget_cost, c.budget_spent, c.budget_since, c.notes, c.status, c.header, c.framing, c.provider_id, c.partial,
+	c.operation, c.turn, c.claimed, c.replays, c.attaches, c.tags, c.cancel_after,
+	c.budget_attempts, c.budget_elapsed, c.budget_cost, c.budget_spent, c.budget_since,
+	c.notes, c.status, c.header, c.framing, c.provider_id, c.partial,
 	c.input_tokens, c.output_tokens, c.usage, (SELECT count(*) FROM attempts a WHERE a.run = r.run)
 FROM runs r JOIN calls c ON c.run = r.run `
 
@@ -47,7 +49,9 @@ func (w *runRow) dest() []any {
 	return []any{&w.row, &w.owner, &w.id, &r.Caller, &r.State, &r.Outcome, &r.Reason, &r.Head, &r.Bytes, &w.ttl,
 		&w.created, &w.committed, &w.ended, &w.released, &w.swept,
 		&r.Key, &r.BodyHash, &w.retryOf, &r.Method, &r.Path, &r.Provider, &r.Route, &r.Dialect, &r.Model, &r.Stream, &r.Kind,
-		&r.Operation, &r.Turn, &r.Claimed, &r.Replays, &r.Attaches, &w.tags, &w.cancelAfter, &r.Budget.Attempts, &w.elapsed, &r.Budget.CostUSD, &r.Budget.Spent, &w.since, &w.notes, &r.Status, &w.header, &r.Framing, &r.ProviderID, &r.Partial,
+		&r.Operation, &r.Turn, &r.Claimed, &r.Replays, &r.Attaches, &w.tags, &w.cancelAfter,
+		&r.Budget.Attempts, &w.elapsed, &r.Budget.CostUSD, &r.Budget.Spent, &w.since,
+		&w.notes, &r.Status, &w.header, &r.Framing, &r.ProviderID, &r.Partial,
 		&w.usage.input, &w.usage.output, &w.usage.raw, &r.Sends}
 }
 

@@ -81,7 +81,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s, err := open(ctx, cfg, dir)
 	if err != nil {
-		dir.close()
+		_ = dir.close() // nothing was written; the first error is the one to tell
 		return nil, fmt.Errorf("folder %s: %w", cfg.Dir, err)
 	}
 	s.done.Go(s.writer.run)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"sync"
 
@@ -131,7 +132,7 @@ var appends = map[string]func(*env){
 
 	"Append_ACallerWhoHasLeftIsNotWaitedFor": func(v *env) {
 		log, r := v.create(newRun())
-		ctx, leave := contextThatEnds(v)
+		ctx, leave := context.WithCancel(v.ctx())
 		leave()
 		if err := log.Append(ctx, texts(0, 1), buffer.Streaming, buffer.Closing{}); err == nil {
 			v.Fatal("no error for a context that has ended")

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"runtime"
@@ -155,8 +154,4 @@ func (v *env) sealAgainstAppend(pauses int) {
 	if err != nil || sealed.Head != n || now.Head != n {
 		v.Errorf("%d appends succeeded, head was %d when sealed, is %d; error %v", n, sealed.Head, now.Head, err)
 	}
-}
-
-func contextThatEnds(v *env) (context.Context, context.CancelFunc) {
-	return context.WithCancel(v.ctx())
 }

@@ -18,6 +18,7 @@ import (
 // the dialect takes that, and else nothing: no comment of its own, no id, no blank line. A reader that
 // counts bytes meets nothing of it.
 func TestAdded_HeartbeatsOnlyWhereEverySDKTakesThem(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{Limits: api.Limits{Heartbeat: 20 * time.Millisecond}})
 	pulse := pulseOf(t, g)
 	const beat = ": hb\n"
@@ -78,6 +79,7 @@ var ours = []string{
 // The headers of an answer are the provider's and the buffer's few, at the first call and at each
 // replay; none of the buffer's has a name that an SDK takes a run's or a request's id from.
 func TestAdded_HeadersAreTheProvidersAndFewOfOurs(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	s := spoken(t, "chat")
 	for _, row := range []struct {

@@ -207,7 +207,7 @@ func TestCaller_ProviderKeyGoesWhereTheDialectWantsIt(t *testing.T) {
 			g := rig.New(t, row.options)
 			for _, call := range calls {
 				g.Do(call.method, call.path, `{"model":"m","stream":true}`, row.headers...)
-				sent := g.Fake.Requests()[g.Fake.Count("")-1]
+				sent := last(t, g)
 				want := "sk-of-the-provider"
 				if call.keyIn == "Authorization" {
 					want = "Bearer " + want
@@ -244,7 +244,7 @@ func TestCaller_OtherCredentialsGoThroughBesideXBufferKey(t *testing.T) {
 	for _, call := range calls {
 		g.Do(call.method, call.path, `{"model":"m","stream":true}`, "X-Buffer-Key", key,
 			"Authorization", "Basic dTpw", "x-api-key", "x", "x-goog-api-key", "g", "api-key", "a")
-		h := g.Fake.Requests()[g.Fake.Count("")-1].Header
+		h := last(t, g).Header
 		if got := fmt.Sprint(h["Authorization"], h["X-Api-Key"], h["X-Goog-Api-Key"], h["Api-Key"], h["X-Buffer-Key"]); got != "[Basic dTpw] [x] [g] [a] []" {
 			t.Errorf("%s: the provider saw %s", call.name, got)
 		}

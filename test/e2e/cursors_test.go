@@ -31,6 +31,7 @@ func cursors(s speech, id string, n int) map[string]func(*rig.Rig) *http.Respons
 // A reader that is cut after any event, and says so in any of the ways there are, gets the rest: what
 // it has and what it gets then are the answer, with one terminal.
 func TestCursor_AfterAnyEventTheRestIsTheRest(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	s := spoken(t, "responses")
 	terminal := []byte("event: response.completed\n")
@@ -65,6 +66,7 @@ func TestCursor_AfterAnyEventTheRestIsTheRest(t *testing.T) {
 
 // A sequence number that has not come yet is waited for on a live run, whatever stands between.
 func TestCursor_SequenceNumberThatIsToComeIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	s := spoken(t, "responses")
 	const at = 6
@@ -97,6 +99,7 @@ func TestCursor_SequenceNumberThatIsToComeIsWaitedFor(t *testing.T) {
 
 // A tail says where it started, so that who loses it before its first event knows where to go on.
 func TestCursor_TailThatIsLostBeforeItsFirstEventGoesOn(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	s := spoken(t, "anthropic")
 	const head = 5
@@ -115,6 +118,7 @@ func TestCursor_TailThatIsLostBeforeItsFirstEventGoesOn(t *testing.T) {
 // An answer on its way is read across as many connections as it takes, one event on each, and bought
 // once.
 func TestCursor_AnyNumberOfReconnectsReadOneAnswer(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	s := spoken(t, "responses")
 	var ops []fakellm.Op
@@ -145,5 +149,43 @@ func TestCursor_AnyNumberOfReconnectsReadOneAnswer(t *testing.T) {
 	wantWhole(t, "after the last event", finish(ask(len(s.events))), nil)
 	if n := g.Fake.Count("primary"); n != 1 {
 		t.Errorf("bought %d times", n)
+	}
+}
+
+// An EventSource that loses its connection again and again gets each event once, and one end.
+func TestCursor_EventSourceThatReconnectsGetsEachEventOnce(t *testing.T) {
+	t.Parallel()
+	g := rig.New(t, rig.Options{})
+	s := spoken(t, "chat")
+	const at = 5
+	id, open := s.begin(t, g, at)
+	var last []string
+	var got []pageEvent
+	connect := func() *page { return listen(t, g, "/runs/"+id+"/events", last...) }
+	for len(got) < at-1 { // one event on each connection, while the run is live
+		p := connect()
+		e, ok := p.next()
+		for ; ok && e.name != "message"; e, ok = p.next() {
+		}
+		p.resp.Body.Close()
+		got, last = append(got, e), []string{"Last-Event-ID", e.id}
+	}
+	open()
+	rest := connect().rest()
+	got = append(got, only(rest, "message")...)
+	if len(got) != len(s.events) {
+		t.Fatalf("%d events came, want %d: %v", len(got), len(s.events), got)
+	}
+	for i, e := range got {
+		if data := "data: " + e.data + "\n\n"; data != string(s.events[i]) || e.id != fmt.Sprintf("%s:%d", id, i) {
+			t.Errorf("event %d is %+v", i, e)
+		}
+	}
+	if ends := only(rest, "completed"); len(ends) != 1 || rest[len(rest)-1].name != "completed" {
+		t.Errorf("the end is %v", rest)
+	}
+	last = []string{"Last-Event-ID", rest[len(rest)-1].id}
+	if a := g.Do("GET", "/runs/"+id+"/events", "", last...); a.Status != http.StatusNoContent {
+		t.Errorf("after the end: status %d, want 204", a.Status)
 	}
 }

@@ -43,6 +43,7 @@ func framed(contentType, framing string) fakellm.Op {
 // came is kept, and nothing is bought again: not by the buffer, which has attempts and a fallback
 // left, nor for who asks again.
 func TestCut_NothingIsBoughtAgainAfterTheFirstContent(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{Routes: withFallback(t)})
 	for _, s := range speeches() {
 		for i, cut := range []struct {
@@ -94,6 +95,7 @@ func TestCut_NothingIsBoughtAgainAfterTheFirstContent(t *testing.T) {
 // An answer that stops before its first content is no answer: its caller gets a failure, never a
 // success without text.
 func TestCut_BeforeTheFirstContentIsAFailure(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	for _, s := range speeches() {
 		for name, end := range map[string]fakellm.Op{"complete": fakellm.End(), "closed": fakellm.Fin(), "reset": fakellm.RST()} {
@@ -114,6 +116,7 @@ func TestCut_BeforeTheFirstContentIsAFailure(t *testing.T) {
 // An error that the provider tells in its stream is what the answer ends with, for who was there and
 // for who comes later; the run is no success.
 func TestCut_ProvidersErrorIsReplayedInEveryDialect(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	for _, row := range []struct{ speech, event string }{
 		{"chat", "data: {\"error\":{\"message\":\"boom\",\"type\":\"server_error\",\"code\":null}}\n\n"},

@@ -141,7 +141,7 @@ func TestKey_ReleasedRunIsNotBoughtAgain(t *testing.T) {
 	}
 }
 
-func TestKey_FailureThatMayPassIsTriedAnew(t *testing.T) {
+func TestKey_FailureWhoseBudgetIsSpentIsReplayed(t *testing.T) {
 	g := rig.New(t, rig.Options{})
 	refusal := []fakellm.Op{fakellm.JSON(503, `{"error":{"message":"overloaded","type":"server_error"}}`)}
 	g.Fake.Script("primary", refusal, fakellm.Stream("text/event-stream", fakellm.Play(fakellm.Chat("ok"), 0)...))
@@ -155,7 +155,28 @@ func TestKey_FailureThatMayPassIsTriedAnew(t *testing.T) {
 	}
 }
 
-func TestKey_SuccessorNamesTheFailedRun(t *testing.T) {
+func TestKey_FailureThatMayPassIsTriedAnew(t *testing.T) {
+	g := rig.New(t, rig.Options{})
+	refusal := fakellm.JSON(429, `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`)
+	refusal.Headers = map[string][]string{"Retry-After": {"60"}} // longer than a caller is held for
+	g.Fake.Script("primary", []fakellm.Op{refusal}, fakellm.Stream("text/event-stream", fakellm.Play(fakellm.Chat("ok"), 0)...))
+	first := g.Chat("Idempotency-Key", "a")
+	if first.Status != 429 {
+		t.Fatalf("status %d, want the provider's 429", first.Status)
+	}
+	again := g.Chat("Idempotency-Key", "a")
+	if again.Status != 200 || again.RunID() == first.RunID() {
+		t.Errorf("the key again: status %d, run %s; want a new run", again.Status, again.RunID())
+	}
+	if a := g.Do("GET", "/runs/"+again.RunID(), ""); !bytes.Contains(a.Body, []byte(`"retry_of":"`+first.RunID()+`"`)) {
+		t.Errorf("the new run does not name the failed one: %s", a.Body)
+	}
+	if n := g.Fake.Count("primary"); n != 2 {
+		t.Errorf("%d provider calls, want 2", n)
+	}
+}
+
+func TestCancel_BeforeContentIsAFailure(t *testing.T) {
 	g := rig.New(t, rig.Options{})
 	id := cancelIdle(t, g)
 	if a := g.Do("GET", "/runs/"+id, ""); !bytes.Contains(a.Body, []byte(`"state":"failed"`)) {

@@ -15,6 +15,7 @@ import (
 
 // Whichever of several readers leaves, the caller among them, the others read on.
 func TestLeave_OneReaderOfSeveralEndsNoOther(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	s := spoken(t, "chat")
 	at := s.preamble + 2
@@ -47,6 +48,7 @@ func TestLeave_OneReaderOfSeveralEndsNoOther(t *testing.T) {
 // A caller may leave before the first byte, in the middle or before the last one: unless it has asked
 // for that, its call is not stopped, and its answer is there whole.
 func TestLeave_WheneverTheCallerGoesTheRunGoesOn(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	s := spoken(t, "anthropic")
 	for i, at := range []int{0, s.preamble, s.preamble + 2, len(s.events) - 1} {
@@ -81,6 +83,7 @@ func TestLeave_WheneverTheCallerGoesTheRunGoesOn(t *testing.T) {
 // A run can be stopped from anywhere, by its id or by what its key tells, once or ten times; the
 // provider is let go, and what has come stays.
 func TestLeave_CancelComesFromAnywhere(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	elsewhere := &http.Client{Transport: &http.Transport{}} // another machine of the same caller
 	defer elsewhere.CloseIdleConnections()
@@ -145,6 +148,7 @@ func TestLeave_CancelComesFromAnywhere(t *testing.T) {
 
 // Of two calls that race, the one that says so is let go with its only reader; the other is not.
 func TestLeave_LoserOfARaceIsLetGo(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	s := spoken(t, "chat")
 	at := s.preamble + 2
@@ -174,6 +178,7 @@ func TestLeave_LoserOfARaceIsLetGo(t *testing.T) {
 
 // One client may have as many tails open as it likes and ask for something else beside them.
 func TestLeave_ManyTailsOfOneClientBlockNothing(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	s := spoken(t, "chat")
 	at := s.preamble + 1

@@ -51,6 +51,7 @@ func inBubble(t *testing.T) (http.Handler, *fakellm.Server, *sqlite.Store) {
 // Clocks go from the last sign of life and not from the beginning: an answer that comes steadily may
 // take as long as it likes, one that has fallen silent may not, however short it is.
 func TestLong_AnswerEndsBySilenceAndNotByAge(t *testing.T) {
+	t.Parallel()
 	const steady = 10 * time.Second
 	words := strings.Fields(strings.Repeat("word ", 150)) // for 25 minutes
 	for _, row := range []struct {

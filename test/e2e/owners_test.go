@@ -35,6 +35,7 @@ func asKilled(t *testing.T, g *rig.Rig) string {
 
 // What a reader has is in the folder, at whatever event the process dies.
 func TestOwner_WhatAReaderHasSurvivesItsDeath(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	s := spoken(t, "anthropic")
 	var ops []fakellm.Op
@@ -79,6 +80,7 @@ func TestOwner_WhatAReaderHasSurvivesItsDeath(t *testing.T) {
 // A run whose owner has died has ended: who comes for it gets what there is, and then that it is not
 // whole. Nobody waits, and nothing is bought.
 func TestOwner_RunOfADeadOneEndsForEveryReader(t *testing.T) {
+	t.Parallel()
 	before := rig.New(t, rig.Options{})
 	s := spoken(t, "chat")
 	const at = 4
@@ -111,6 +113,7 @@ func TestOwner_RunOfADeadOneEndsForEveryReader(t *testing.T) {
 // A cursor of a store that is no more is never taken for one of the store that stands in its place:
 // no reader gets another answer's events, or the same positions with other bytes.
 func TestOwner_CursorOfAnotherStoreIsRefused(t *testing.T) {
+	t.Parallel()
 	before := rig.New(t, rig.Options{})
 	s := spoken(t, "chat")
 	const backup = 3

@@ -16,7 +16,7 @@ import (
 	"github.com/spool-dev/spool/test/rig"
 )
 
-// one route named openai, changed by the test.
+// route is one route named openai, changed by the test.
 func route(change func(*provider.Route)) func(string) map[string]provider.Route {
 	return func(fake string) map[string]provider.Route {
 		u, err := provider.ParseBase(fake + "/primary")
@@ -130,8 +130,49 @@ func TestRetryDedupe_OneTurnOfAnAgentIsOneRun(t *testing.T) {
 	waitFor(t, func() bool {
 		return strings.Contains(string(g.Do("GET", "/runs/"+first.RunID(), "").Body), `"readers":0`)
 	})
-	if again := g.Chat(turn...); again.RunID() != first.RunID() {
-		t.Errorf("the turn's call again got run %s, want %s", again.RunID(), first.RunID())
+	for range 4 {
+		if again := g.Chat(turn...); again.RunID() != first.RunID() {
+			t.Errorf("the turn's call again got run %s, want %s", again.RunID(), first.RunID())
+		}
+		waitFor(t, func() bool {
+			return strings.Contains(string(g.Do("GET", "/runs/"+first.RunID(), "").Body), `"readers":0`)
+		})
+	}
+	if n := g.Fake.Count("primary"); n != 1 {
+		t.Errorf("%d provider calls, want 1", n)
+	}
+}
+
+func TestRetryDedupe_TwoCallsOfATurnAtOnceDoNotShareARun(t *testing.T) {
+	g := rig.New(t, rig.Options{})
+	turn := []string{"X-Codex-Turn-Metadata", `{"turn_id":"t1"}`}
+	gate := make(chan struct{})
+	ops := append(fakellm.Play(fakellm.Chat("a ")[:2], 0), fakellm.Gate(gate))
+	g.Fake.Script("primary", append([]fakellm.Op{fakellm.Head("text/event-stream")}, ops...))
+	first := g.Open("POST", "/openai/v1/chat/completions", rig.ChatBody, turn...)
+	id := first.Header.Get("X-Buffer-Run-Id")
+	first.Body.Close()
+	waitFor(t, func() bool { return strings.Contains(string(g.Do("GET", "/runs/"+id, "").Body), `"readers":0`) })
+	var calls sync.WaitGroup
+	ids := make([]string, 6)
+	for i := range ids {
+		calls.Go(func() {
+			resp := g.Open("POST", "/openai/v1/chat/completions", rig.ChatBody, turn...)
+			ids[i] = resp.Header.Get("X-Buffer-Run-Id")
+			t.Cleanup(func() { resp.Body.Close() })
+		})
+	}
+	calls.Wait()
+	close(gate)
+	seen := map[string]bool{}
+	for _, got := range ids {
+		if seen[got] {
+			t.Errorf("two callers at once have run %s", got)
+		}
+		seen[got] = true
+	}
+	if !seen[id] {
+		t.Error("nobody found the run of the first send")
 	}
 }
 

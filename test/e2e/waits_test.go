@@ -18,6 +18,7 @@ import (
 
 // What is stored is delivered without a word from the provider, which may be silent for ever.
 func TestWait_StoredEventsDoNotWaitForTheProvider(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	for _, s := range speeches() {
 		t.Run(s.name, func(t *testing.T) {
@@ -42,6 +43,7 @@ func TestWait_StoredEventsDoNotWaitForTheProvider(t *testing.T) {
 // A call that was accepted is there, by its id and its key, before the provider has said a word: who
 // comes for it waits as its caller does.
 func TestWait_CallWithoutAnAnswerYetIsThere(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{Limits: api.Limits{Hold: 20 * time.Millisecond}})
 	for i, s := range speeches() {
 		ok := t.Run(s.name, func(t *testing.T) {
@@ -142,6 +144,7 @@ func (h *hooked) Read(ctx context.Context, id ulid.ULID, from int64, max int) (b
 // The end of a run is a row, not a message: a reader at the head sees it wherever between its steps
 // the run ends, without another bell.
 func TestWait_EndIsSeenWhereverBetweenTwoStepsItFalls(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	store := &hooked{Store: g.Store}
 	g.Server.Store = store

@@ -17,6 +17,7 @@ import (
 // An answer can be read until the time that its run states, whatever its age, and then no more; what
 // is gone is said to be gone, and is not bought again.
 func TestWindow_IsTheOneThatTheRunStates(t *testing.T) {
+	t.Parallel()
 	for _, row := range []struct {
 		name    string
 		headers []string
@@ -59,6 +60,7 @@ func TestWindow_IsTheOneThatTheRunStates(t *testing.T) {
 
 // A live run has no window: it is kept as long as it lives, however short its time after the end.
 func TestWindow_BeginsWithTheEnd(t *testing.T) {
+	t.Parallel()
 	g := rig.New(t, rig.Options{})
 	s := spoken(t, "chat")
 	id, open := s.begin(t, g, 3, "X-Buffer-TTL", "1s")
