@@ -1,4 +1,5 @@
-# Every target needs Go and make; test needs Node and a C compiler too. CI is .ci/run.
+# Every target needs Go and make; test needs Node and a C compiler too, test-browser Node and Chromium.
+# CI is .ci/run.
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 DATA    ?= ./data
@@ -6,10 +7,10 @@ IMAGE   ?= spool
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test drill bench lint fmt vet staticcheck vulncheck fix tidy check image clean
+.PHONY: help build run demo test test-browser drill bench lint fmt vet staticcheck vulncheck fix tidy check image clean
 
 help: ## Print the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build bin/spool, a static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/spool ./cmd/spool
@@ -22,6 +23,10 @@ demo: ## Kill an agent and the buffer in mid-answer, and lose nothing; no key ne
 
 test: ## Run every test with the race detector
 	go test -race -shuffle=on -timeout 20m ./...
+
+test-browser: ## Read streams with a real Chromium, /usr/bin/chromium
+	go vet -tags browser ./test/browser
+	go test -tags browser -count=1 -timeout 10m ./test/browser
 
 drill: ## Stage eight faults of a provider and print what followed
 	@cd test/drill && go test -count=1 # in its own folder, so that go test shows what it prints

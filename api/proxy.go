@@ -188,7 +188,7 @@ func (s *Server) call(r *http.Request, p *proxied, body []byte) (buffer.Call, re
 		Route:    p.route.Name,
 		Dialect:  p.dialect,
 		Model:    provider.Model(p.dialect, p.target.Path, body),
-		Stream:   provider.AsksForStream(p.dialect, p.target.Path, p.target.RawQuery, body),
+		Stream:   provider.AsksForStream(p.dialect, p.target.Path, body),
 		Kind:     policy.ReadOnly,
 		State:    buffer.Idle,
 	}

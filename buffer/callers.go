@@ -20,6 +20,7 @@ type BusyError struct {
 	After time.Duration // spread over the callers, so that they do not come back together
 }
 
+// Error implements error.
 func (e *BusyError) Error() string { return fmt.Sprintf("busy: %s", e.What) }
 
 // busy spreads those who are refused over up to twice the wait.

@@ -44,7 +44,7 @@ func (c *circuits) of(route, model string) *gobreaker.TwoStepCircuitBreaker[any]
 	b := c.by[key]
 	if b == nil {
 		if len(c.by) >= maxCircuits {
-			c.dropClosed()
+			c.makeRoom()
 		}
 		b = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 			MaxRequests: 1, Interval: circuitWindow, Timeout: circuitRest, ReadyToTrip: tripped,
@@ -55,11 +55,12 @@ func (c *circuits) of(route, model string) *gobreaker.TwoStepCircuitBreaker[any]
 	return b
 }
 
-// dropClosed forgets the circuits that say nothing. The lock is held.
-func (c *circuits) dropClosed() {
-	for key, b := range c.by {
-		if b.State() == gobreaker.StateClosed {
-			delete(c.by, key)
+// makeRoom forgets a part of what is known, whatever it says: a route that does not work is found out
+// again within a few attempts. The lock is held.
+func (c *circuits) makeRoom() {
+	for key := range c.by {
+		if delete(c.by, key); len(c.by) <= maxCircuits/2 {
+			return
 		}
 	}
 }

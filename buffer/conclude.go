@@ -60,7 +60,8 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 		if err := d.way.fallBack(d.started.Dialect, d.started.Model); err == nil {
 			return 0, d.record(ctx, e.row)
 		}
-		fallthrough // a body that is no JSON object cannot name another model
+		e.row.Action, e.row.Why = policy.Fail, "the call's body cannot name another model"
+		d.fail(ctx, e, next)
 	default:
 		d.fail(ctx, e, next)
 	}
@@ -166,7 +167,7 @@ func (e *ending) cut() Reason {
 		return Limit
 	case e.alarm != noAlarm:
 		return Stalled
-	case errors.Is(e.err, io.EOF) && !e.head.ProvesEnd, e.err == io.EOF:
+	case e.err == io.EOF:
 		return EOFWithoutEnd
 	}
 	return Reset

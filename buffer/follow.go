@@ -65,6 +65,7 @@ func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again b
 	}
 	wire := provider.NewWire()
 	set := d.way.route.Clocks.WithDefaults(d.started.Dialect, d.way.model, d.started.Stream)
+	set.Total = d.way.primary.Clocks.Total // the run's own, whichever route it takes
 	s.clocks = clocks{set: set, wire: wire, begun: s.row.Sent, first: d.first}
 	if n > 1 || d.started.Budget.Elapsed != DefaultElapsed { // a first attempt may think for longer than the default
 		s.clocks.until = d.started.Budget.ends()

@@ -87,7 +87,7 @@ func (d *drain) situation(v policy.Verdict, attempts int) policy.Situation {
 
 // totalLeft is what the run's total clock leaves; a very long time where it is off.
 func (d *drain) totalLeft() time.Duration {
-	total := d.way.route.Clocks.Total
+	total := d.way.primary.Clocks.Total // the run's own, whichever route it takes
 	if total <= 0 || d.first.IsZero() {
 		return math.MaxInt64
 	}

@@ -23,6 +23,7 @@ type AheadError struct {
 	Next int64 // the run's head
 }
 
+// Error implements error.
 func (e *AheadError) Error() string { return fmt.Sprintf("ahead of the run, whose head is %d", e.Next) }
 
 // Is makes an AheadError a buffer.ErrAhead.

@@ -29,7 +29,7 @@ func TestTransport_LeavingIsUpToTheRunsPolicy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := speeches()[0]
 			gate := make(chan struct{})
-			a := newAgent(t, rig.Options{}, never)
+			a := newAgent(t, rig.Options{}, cutter.Whole)
 			a.Fake.Script("primary", s.gated(4, gate))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -63,7 +63,7 @@ func TestTransport_CancelledBeforeTheAnswer(t *testing.T) {
 	gate := make(chan struct{})
 	defer close(gate)
 	s := speeches()[0]
-	a := newAgent(t, rig.Options{}, never)
+	a := newAgent(t, rig.Options{}, cutter.Whole)
 	a.Fake.Script("primary", s.gated(0, gate))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -89,7 +89,7 @@ func TestStream_RepairEndsWithItsReader(t *testing.T) {
 			tried := make(chan struct{}, 1000)
 			a := newAgent(t, rig.Options{}, func(n int) cutter.Limit {
 				if n == 0 {
-					return cutter.Whole
+					return cutter.Whole(n)
 				}
 				tried <- struct{}{}
 				return cutter.Limit{Up: -1, Down: 0}

@@ -29,7 +29,7 @@ func wantCode(t *testing.T, err error, code string) *client.Error {
 
 func TestClient_StatusCancelAck(t *testing.T) {
 	t.Parallel()
-	a := newAgent(t, rig.Options{}, never)
+	a := newAgent(t, rig.Options{}, cutter.Whole)
 	ctx := t.Context()
 	gate := make(chan struct{})
 	defer close(gate)
@@ -71,7 +71,7 @@ func TestClient_StatusCancelAck(t *testing.T) {
 
 func TestClient_ListTurnsPages(t *testing.T) {
 	t.Parallel()
-	a := newAgent(t, rig.Options{}, never)
+	a := newAgent(t, rig.Options{}, cutter.Whole)
 	var want []string
 	for i := range 5 {
 		got := a.call(t, "/openai/v1/chat/completions", asked, "X-Buffer-Tag", fmt.Sprint("odd=", i%2))
@@ -145,7 +145,7 @@ func TestClient_ResumeOfAnInterruptedRun(t *testing.T) {
 	for _, s := range speeches() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			a := newAgent(t, rig.Options{}, never)
+			a := newAgent(t, rig.Options{}, cutter.Whole)
 			ops := append([]fakellm.Op{fakellm.Head(s.contentType)}, fakellm.Play(s.events[:8], 0)...)
 			a.Fake.Script("primary", append(ops, fakellm.RST()))
 			a.call(t, s.path, asked)

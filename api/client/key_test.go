@@ -11,6 +11,7 @@ import (
 	"github.com/spool-dev/spool/api/client"
 	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer/provider"
+	"github.com/spool-dev/spool/test/cutter"
 	"github.com/spool-dev/spool/test/rig"
 )
 
@@ -285,7 +286,7 @@ func TestTransport_GenerationIsTheServices(t *testing.T) {
 // An agent that starts again and makes its call with the same key reads the same run.
 func TestTransport_SameKeyAfterARestart(t *testing.T) {
 	t.Parallel()
-	a := newAgent(t, rig.Options{}, never)
+	a := newAgent(t, rig.Options{}, cutter.Whole)
 	ctx := client.WithKey(t.Context(), "order 17")
 	var bodies, runs []string
 	for range 2 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -41,9 +42,7 @@ func (l link) request(ctx context.Context, method string, query url.Values, head
 		return nil, fmt.Errorf("spool: %w", err)
 	}
 	for _, h := range []http.Header{l.header, header} {
-		for name, values := range h {
-			req.Header[name] = values
-		}
+		maps.Copy(req.Header, h)
 	}
 	req.Header.Set("Accept-Encoding", "identity") // an offset counts the run's own bytes
 	resp, err := l.do(req)

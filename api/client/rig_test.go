@@ -44,19 +44,16 @@ func newAgent(t *testing.T, o rig.Options, plan func(n int) cutter.Limit) *agent
 	return a
 }
 
-// never cuts nothing.
-func never(int) cutter.Limit { return cutter.Whole }
-
 // armed cuts nothing but the next connection after arm.
 type armed struct{ next atomic.Pointer[cutter.Limit] }
 
 func (a *armed) arm(l cutter.Limit) { a.next.Store(&l) }
 
-func (a *armed) plan(int) cutter.Limit {
+func (a *armed) plan(n int) cutter.Limit {
 	if l := a.next.Swap(nil); l != nil {
 		return *l
 	}
-	return cutter.Whole
+	return cutter.Whole(n)
 }
 
 // fresh makes the next request use a new connection.

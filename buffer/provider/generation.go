@@ -47,7 +47,7 @@ func Generation(method, path string) (Dialect, bool) {
 
 // AsksForStream reports whether a generation call asks for an answer that comes in pieces. No dialect
 // says so in its query.
-func AsksForStream(d Dialect, path, _ string, body []byte) bool {
+func AsksForStream(d Dialect, path string, body []byte) bool {
 	path = strings.TrimSuffix(path, "/")
 	switch d {
 	case Gemini:

@@ -67,7 +67,7 @@ func TestAsksForStream_EachDialect(t *testing.T) {
 		{"generic", "/x", "", `{"stream":true}`, Generic, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := AsksForStream(row.dialect, row.path, row.query, []byte(row.body)); got != row.want {
+			if got := AsksForStream(row.dialect, row.path, []byte(row.body)); got != row.want {
 				t.Errorf("%v, want %v", got, row.want)
 			}
 		})

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,18 +20,17 @@ const (
 	maxChunk   = 1 << 20
 )
 
-// agent asks with its key from the position that it has stored, stores each event before it counts
-// it, and prints the words. Killed at any line, it can be started again.
-func agent(base, key, state string) error {
+// agent asks with its key from the position to which its file goes, stores each event there before it
+// prints its word. Killed at any line, it can be started again.
+func agent(base, key, file string) error {
 	req, err := http.NewRequest(http.MethodPost, base+"/openai/v1/chat/completions", strings.NewReader(question))
 	if err != nil {
 		return err
 	}
-	from := position(state)
 	req.Header.Set("Authorization", "Bearer "+credential)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", key)
-	req.Header.Set("X-Buffer-From", strconv.FormatInt(from, 10))
+	req.Header.Set("X-Buffer-From", strconv.FormatInt(position(file), 10))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
@@ -38,7 +39,7 @@ func agent(base, key, state string) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %s", resp.Status)
 	}
-	log, err := os.OpenFile(state+".bytes", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -55,20 +56,15 @@ func agent(base, key, state string) error {
 		if _, err := log.Write(event); err != nil {
 			return err
 		}
-		from++
-		if err := os.WriteFile(state, []byte(strconv.FormatInt(from, 10)), 0o600); err != nil {
-			return err
-		}
 		if word := wordIn(event); word != "" {
 			fmt.Println(word)
 		}
 	}
 }
 
-// position is where the agent was; 0 at its first start. The agent is killed between words, and the
-// bytes that it had stored are counted, so the two files cannot disagree.
-func position(state string) int64 {
-	f, err := os.Open(state + ".bytes")
+// position is how many events are in the file; 0 at the agent's first start.
+func position(file string) int64 {
+	f, err := os.Open(file)
 	if err != nil {
 		return 0
 	}
@@ -80,6 +76,19 @@ func position(state string) int64 {
 		}
 		n++
 	}
+}
+
+// wordIn is the text of one chat chunk; empty where it has none.
+func wordIn(data []byte) string {
+	var chunk struct {
+		Choices []struct {
+			Delta struct{ Content string }
+		}
+	}
+	if json.Unmarshal(bytes.TrimPrefix(bytes.TrimSpace(data), []byte("data: ")), &chunk) != nil || len(chunk.Choices) == 0 {
+		return ""
+	}
+	return chunk.Choices[0].Delta.Content
 }
 
 // wordReader reads the words that an agent prints, a line each.

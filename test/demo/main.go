@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -140,7 +139,7 @@ func (s *stage) killTheAgent(ctx context.Context) error {
 		return err
 	}
 	s.line()
-	seen, err := os.ReadFile(s.state("demo-1") + ".bytes")
+	seen, err := os.ReadFile(s.stored("demo-1"))
 	if err != nil {
 		return err
 	}
@@ -163,7 +162,7 @@ func (s *stage) killSpool(ctx context.Context) error {
 		return err
 	}
 	s.note("Spool is up again; what the agent had seen is read back from the log:")
-	seen, err := os.ReadFile(s.state("demo-2") + ".bytes")
+	seen, err := os.ReadFile(s.stored("demo-2"))
 	if err != nil {
 		return err
 	}
@@ -184,7 +183,8 @@ func (s *stage) killSpool(ctx context.Context) error {
 	return s.verdict()
 }
 
-func (s *stage) state(key string) string { return filepath.Join(s.dir, key) }
+// stored is the file in which the agent with that key keeps what it has read.
+func (s *stage) stored(key string) string { return filepath.Join(s.dir, key+".bytes") }
 
 // play runs an agent and shows its words. After cut words it calls do, once.
 func (s *stage) play(ctx context.Context, key string, cut int, do func(agent *exec.Cmd)) error {
@@ -192,7 +192,7 @@ func (s *stage) play(ctx context.Context, key string, cut int, do func(agent *ex
 	if err != nil {
 		return err
 	}
-	agent := exec.CommandContext(ctx, self, "agent", "http://"+s.address, key, s.state(key))
+	agent := exec.CommandContext(ctx, self, "agent", "http://"+s.address, key, s.stored(key))
 	agent.Stderr = io.Discard
 	out, err := agent.StdoutPipe()
 	if err != nil {
@@ -230,17 +230,4 @@ func (s *stage) readBack(ctx context.Context, key string) (stored []byte, state 
 	defer resp.Body.Close()
 	stored, _ = io.ReadAll(resp.Body) // an interrupted run never ends cleanly
 	return stored, resp.Header.Get("X-Buffer-Status"), nil
-}
-
-// wordIn is the text of one chat chunk; empty where it has none.
-func wordIn(data []byte) string {
-	var chunk struct {
-		Choices []struct {
-			Delta struct{ Content string }
-		}
-	}
-	if json.Unmarshal(bytes.TrimPrefix(bytes.TrimSpace(data), []byte("data: ")), &chunk) != nil || len(chunk.Choices) == 0 {
-		return ""
-	}
-	return chunk.Choices[0].Delta.Content
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
-	"github.com/oklog/ulid/v2"
 
 	"github.com/spool-dev/spool/api"
 )
@@ -95,12 +94,4 @@ func (e errReader) Read([]byte) (int, error) {
 		return 0, io.EOF
 	}
 	return 0, e.err
-}
-
-func mustID(t testing.TB, text string) ulid.ULID {
-	id, err := ulid.ParseStrict(text)
-	if err != nil {
-		t.Fatalf("run id %q: %v", text, err)
-	}
-	return id
 }

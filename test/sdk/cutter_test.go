@@ -12,7 +12,8 @@ import (
 )
 
 // cutter is a TCP proxy between a client and Spool that breaks its first connections: each after so
-// many bytes of the body of its first answer, closed and reset in turn. Later ones pass.
+// many bytes of the body of its first answer, or of its head where the number is negative, closed and
+// reset in turn. Later ones pass.
 type cutter struct {
 	url    string
 	target string
@@ -101,8 +102,13 @@ func (c *cutter) carry(client *net.TCPConn, n int64) {
 	}
 }
 
-// copyAnswer copies the head of an answer and the first limit bytes after it.
+// copyAnswer copies the head of an answer and the first limit bytes after it; of the head alone the
+// first bytes where limit is negative.
 func copyAnswer(to io.Writer, from io.Reader, limit int64) error {
+	if limit < 0 {
+		_, err := io.CopyN(to, from, -limit)
+		return err
+	}
 	answer := bufio.NewReader(from)
 	for {
 		line, err := answer.ReadString('\n')

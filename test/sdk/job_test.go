@@ -22,6 +22,8 @@ type job struct {
 	Model   string `json:"model"`
 	Retries int    `json:"retries"`
 	Resume  string `json:"resume,omitempty"`
+	Durable string `json:"durable,omitempty"`
+	Tries   int    `json:"tries,omitempty"`
 
 	language language
 }

@@ -2,15 +2,18 @@
 // takes: each cut is repaired from the byte after the last one delivered. It ends cleanly only as the run
 // does, and else with a DurableError. An abort, or a reader that leaves, is no cut.
 export function durableBody(line, run, slot) {
-  const { marks } = run;
+  const { marks, signal } = run;
   marks.of(line.response.headers.get('content-type'));
+  const ending = new AbortController(); // for a reader that leaves as well, in the middle of a repair
+  run.signal = ending.signal;
   let abort;
 
   const finish = () => {
     line.close();
-    run.signal?.removeEventListener('abort', abort);
+    signal?.removeEventListener('abort', abort);
   };
-  const leave = () => {
+  const leave = (reason) => {
+    ending.abort(reason);
     finish();
     if (run.settings.cancel === 'run') run.cancel();
   };
@@ -23,7 +26,7 @@ export function durableBody(line, run, slot) {
         if (value.length > 0) return value;
       } catch (cause) {
         line.close();
-        run.signal?.throwIfAborted();
+        ending.signal.throwIfAborted();
         line = await run.attach(cause);
       }
     }
@@ -32,10 +35,10 @@ export function durableBody(line, run, slot) {
   return new ReadableStream({
     start(controller) {
       abort = () => {
-        controller.error(run.signal.reason);
-        leave();
+        controller.error(signal.reason);
+        leave(signal.reason);
       };
-      run.signal?.addEventListener('abort', abort, { once: true });
+      signal?.addEventListener('abort', abort, { once: true });
     },
     // pull means that the reader has taken all that came before: only now that counts as reached.
     async pull(controller) {
@@ -44,11 +47,11 @@ export function durableBody(line, run, slot) {
       try {
         bytes = await next();
       } catch (error) {
-        if (run.signal?.aborted) return; // abort has told the reader
+        if (ending.signal.aborted) return; // the reader knows
         finish();
         throw error;
       }
-      if (run.signal?.aborted) return;
+      if (ending.signal.aborted) return;
       if (bytes) {
         run.backoff.progress();
         marks.add(bytes);

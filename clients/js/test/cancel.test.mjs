@@ -68,6 +68,19 @@ test('an abort during the pauses between tries ends them', async (t) => {
   await assert.rejects(text, { name: 'AbortError' });
 });
 
+test('a reader that leaves during a repair ends it', async (t) => {
+  let closed;
+  const hangs = (request, response) => { closed = once(response, 'close'); };
+  const server = await scripted(t, cut('a'), hangs);
+  const reader = (await ask(durableFetch({ retry: { base: 1 } }), server.url)).body.getReader();
+  await reader.read();
+  reader.read().catch(() => {});
+  while (!closed) await later(2);
+  await reader.cancel();
+  await closed;
+  assert.equal(server.asked.length, 2);
+});
+
 test('an abort before the answer passes on', async (t) => {
   const stop = new AbortController();
   const server = await scripted(t, () => stop.abort(), whole('', {}), json({}));

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	spool "github.com/spool-dev/spool/api/client"
 )
 
 const (
@@ -31,6 +33,8 @@ type job struct {
 	Prompt  string `json:"prompt"`
 	Model   string `json:"model"`
 	Retries int    `json:"retries"`
+	Spool   string `json:"spool"` // where the client is to go through Spool's transport, its base URL
+	Key     string `json:"key"`   // the call's, there
 }
 
 type result struct {
@@ -104,7 +108,12 @@ func run(j job) result {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r := result{ID: j.ID}
-	if err := read(ctx, j, &http.Client{}, &r.reading); err != nil {
+	over := &http.Client{}
+	if j.Spool != "" {
+		over.Transport = &spool.Transport{BaseURL: j.Spool}
+		ctx = spool.WithKey(ctx, j.Key)
+	}
+	if err := read(ctx, j, over, &r.reading); err != nil {
 		name, status := describe(err)
 		r.Error = &failure{Name: name, Status: status, Message: err.Error()}
 	}

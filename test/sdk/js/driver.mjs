@@ -1,12 +1,14 @@
 // Runs many jobs in one process. A list of jobs comes on standard input, as a JSON array:
 //
-//   job     {id, client, base, prompt, model?, retries?, resume?}
+//   job     {id, client, base, prompt, model?, retries?, resume?, durable?, tries?}
 //   result  {id, ok, events, text, tools, finish, reconnects, error?: {name, status, message}}
 //
 // and one result a line goes to standard output, in the order in which jobs end.
 // client is a module of clients/; resume is the root that mends cut streams, see
-// resuming-fetch.mjs. By hand: node driver.mjs CLIENT BASE [PROMPT]
+// resuming-fetch.mjs; durable is that of a buffer which our own client reads from, in so many
+// tries. By hand: node driver.mjs CLIENT BASE [PROMPT]
 import { text } from 'node:stream/consumers';
+import { durableFetch } from '../../../clients/js/src/index.js';
 import { Reading } from './reading.mjs';
 import { resumingFetch } from './resuming-fetch.mjs';
 
@@ -22,7 +24,8 @@ const print = (result) => process.stdout.write(JSON.stringify(result) + '\n');
 process.on('unhandledRejection', (reason) => print({ id: 'unhandled', ok: false, error: describe(reason) }));
 
 function describe(error) {
-  const last = error?.lastError ?? error; // the AI SDK wraps the last of several tries
+  let last = error?.lastError ?? error; // the AI SDK wraps the last of several tries
+  if (last?.cause?.name === 'DurableError') last = last.cause; // and what broke a body
   return {
     name: last?.constructor?.name ?? typeof last,
     status: last?.status ?? last?.statusCode ?? 0,
@@ -30,16 +33,27 @@ function describe(error) {
   };
 }
 
-async function perform({ id, client, base, prompt = 'hello', model, retries = 0, resume }) {
+async function perform({ id, client, base, prompt = 'hello', model, retries = 0, resume, durable, tries }) {
   const seen = new Reading();
   let reconnects = 0;
-  const fetch = resume ? resumingFetch(resume, () => { reconnects++; }) : undefined;
+  const onReconnect = () => { reconnects++; };
+  const fetch = resume ? resumingFetch(resume, onReconnect) : durable ? ownFetch(durable, tries, onReconnect) : undefined;
   const outcome = await within(patience, async () => {
     const { run } = await import(`./clients/${client}.mjs`);
     await run(base, { prompt, model, retries, fetch, seen });
   });
   print({ id, ...outcome, ...seen, reconnects });
 }
+
+// ownFetch hurries, and tells of each request but the calls themselves.
+const ownFetch = (baseUrl, tries, onReconnect) => durableFetch({
+  baseUrl,
+  retry: { base: 2, cap: 20, tries },
+  fetch(address, init) {
+    if (init.method === 'GET') onReconnect();
+    return fetch(address, init);
+  },
+});
 
 async function within(ms, work) {
   let timer;
