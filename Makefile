@@ -23,6 +23,7 @@ demo: ## Kill an agent and the buffer in mid-answer, and lose nothing; no key ne
 
 test: ## Run every test with the race detector
 	go test -race -shuffle=on -timeout 20m ./...
+	cd test/sdk/go && go test -shuffle=on -timeout 10m ./... # a module of its own, for the SDKs' dependencies
 
 test-browser: ## Read streams with a real Chromium, /usr/bin/chromium
 	go vet -tags browser ./test/browser
