@@ -51,6 +51,7 @@ func (c *Callers) Identify(r *http.Request, query string) (string, error) {
 		return anonymous, nil
 	}
 	if key := r.Header.Get(wire.HeaderBufferKey); key != "" { // all other credentials go through
+		c.strip(r.Header)
 		return c.name(key)
 	}
 	found := false

@@ -26,6 +26,9 @@ func (s *Server) native(h nativeHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller, err := s.Callers.Identify(r, "")
 		if err == nil {
+			err = wellFormed(r)
+		}
+		if err == nil {
 			err = h(w, r, caller)
 		}
 		if err != nil && r.Context().Err() == nil {
@@ -241,6 +244,15 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request, run buffer.Run, 
 	}
 	a := &answer{server: s, w: w, r: r, run: run, partial: r.URL.Query().Get("partial") == "1", floor: grant.From}
 	a.serve(start.Otherwise(grant.From))
+	return nil
+}
+
+// wellFormed refuses a query that cannot be read whole: what is dropped from it must not be taken for
+// not given.
+func wellFormed(r *http.Request) error {
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+		return &fault{code: wire.CodeBadPosition, detail: "the query is not well escaped"}
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httputil"
 	"strings"
@@ -38,7 +39,7 @@ func (s *Server) passThrough(w http.ResponseWriter, r *http.Request, p *proxied)
 		Transport:     s.Client.Transport(),
 		ErrorLog:      zap.NewStdLog(s.Log),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			s.Log.Info("pass-through failed", zap.String("provider", p.route.Name), zap.Error(err))
+			s.Log.Info("pass-through failed", zap.String("provider", p.route.Name), zap.String("error", fmt.Sprintf("%T", err))) // its text may quote the answer
 			writeProviderError(w, p.dialect, &fault{code: wire.CodeUpstreamFailed, detail: "the provider could not be reached"})
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/gorilla/mux"
 
@@ -16,6 +17,11 @@ import (
 	"github.com/spool-dev/spool/buffer/policy"
 	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/resume"
+)
+
+const (
+	maxModel = 2048            // bytes of a model's name, as long as an ARN may be
+	bodyTime = 5 * time.Minute // for a call's body to come
 )
 
 // proxied is a request on a provider route, understood.
@@ -132,7 +138,10 @@ func join(base *url.URL, escaped, query string) (*url.URL, error) {
 // generate makes the call a run, or finds the run that it is already, and answers with a tail of
 // the log. The answer is never a copy of the provider's socket.
 func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // a connection that has none is bounded by its peer
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.Limits.Body))
+	_ = rc.SetReadDeadline(time.Time{}) // the wait for the caller to leave has no end
 	if err != nil {
 		writeProviderError(w, p.dialect, bodyFault(err))
 		return
@@ -151,9 +160,6 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
 	if err != nil {
 		writeProviderError(w, p.dialect, err)
 		return
-	}
-	if call.Run.ID != zeroID {
-		defer s.Runs.Attach(call.Run.ID, true)() // before the drain can find that nobody reads
 	}
 	run, existed, err := s.Runs.Start(r.Context(), call)
 	if err != nil {
@@ -191,6 +197,9 @@ func (s *Server) call(r *http.Request, p *proxied, body []byte) (buffer.Call, re
 		Stream:   provider.AsksForStream(p.dialect, p.target.Path, body),
 		Kind:     policy.ReadOnly,
 		State:    buffer.Idle,
+	}
+	if len(run.Model) > maxModel {
+		return buffer.Call{}, resume.Start{}, bad(fmt.Sprintf("the model's name must be at most %d bytes", maxModel))
 	}
 	if provider.HostedTools(p.dialect, body) {
 		run.Kind = policy.ServerTools

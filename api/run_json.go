@@ -11,7 +11,7 @@ import (
 // wireRun is the run as JSON. phase and readers are what this process knows of it.
 func wireRun(r buffer.Run, phase string, readers int) wire.Run {
 	out := wire.Run{
-		ID: r.ID.String(), State: string(r.State), Reason: string(r.Reason), Notes: r.Notes,
+		ID: r.ID.String(), State: string(r.State), Outcome: string(r.Outcome), Reason: string(r.Reason), Notes: r.Notes,
 		Provider: r.Provider, Route: r.Route, Dialect: string(r.Dialect), Model: r.Model,
 		Method: r.Method, Path: r.Path, Key: r.Key, Operation: r.Operation,
 		Status: r.Status, Head: r.Head, Bytes: r.Bytes, PartialBytes: int64(len(r.Partial)),

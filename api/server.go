@@ -128,6 +128,10 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, buffer.ErrDraining)
 		return
 	}
+	if !s.Runs.Writable() {
+		writeProblem(w, buffer.ErrStorage)
+		return
+	}
 	for _, err := range s.Store.List(r.Context(), buffer.Filter{Limit: 1}) {
 		if err != nil {
 			s.Log.Error("storage is not ready", zap.Error(err))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,9 @@ func (s *Server) reads(h readHandler) http.HandlerFunc {
 
 // reader reads the request's tokens, all of which must be valid; without one, its caller is asked for.
 func (s *Server) reader(r *http.Request) (reader, error) {
+	if err := wellFormed(r); err != nil {
+		return reader{}, err
+	}
 	texts := r.URL.Query()["token"]
 	if cred := bare(r.Header.Get("Authorization")); resume.IsToken(cred) {
 		texts = append(texts, cred)
@@ -119,10 +123,8 @@ func carriesToken(r *http.Request) bool {
 		}
 	}
 	for _, name := range []string{"token", "key"} {
-		for _, text := range r.URL.Query()[name] {
-			if resume.IsToken(text) {
-				return true
-			}
+		if slices.ContainsFunc(r.URL.Query()[name], resume.IsToken) {
+			return true
 		}
 	}
 	return false

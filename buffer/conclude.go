@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"time"
 
@@ -28,7 +29,9 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 	if d.way.onPrimary() || d.told == nil {
 		d.told = e.refusal(v)
 	}
-	d.circuit(outcome(v))
+	if !e.ours { // how much patience a caller has says nothing about the route
+		d.circuit(outcome(v))
+	}
 	if e.verdict.Usage != nil {
 		d.output += e.verdict.Usage.OutputTokens
 	}
@@ -41,9 +44,9 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 		next.Action, next.Why = policy.Fail, "the wait would reach beyond the run's total time"
 	}
 	e.row.Class, e.row.SentState, e.row.Hint = v.Class, v.Sent, v.Hint
-	e.row.Action, e.row.Why, e.row.Billed = next.Action, next.Why, next.Billed
+	e.row.Action, e.row.Why, e.row.Billed = next.Action, next.Why+e.cause(), next.Billed
 	d.zap.Info("attempt ended", zap.Int("n", e.row.N), zap.String("route", e.row.Route), zap.Int("status", e.row.Status),
-		zap.String("class", string(v.Class)), zap.String("action", string(next.Action)))
+		zap.String("class", string(v.Class)), zap.String("action", string(next.Action)), zap.String("why", e.row.Why))
 
 	switch next.Action {
 	case policy.Complete:
@@ -137,11 +140,32 @@ func (e *ending) refusal(v policy.Verdict) *refusal {
 		}
 	case e.head.Status >= 300 && e.head.Status < 400: // no redirect is followed, by us or by the caller
 		c.Status = http.StatusBadGateway
+	case e.head.Status < 200: // no final status at all
+		c.Status = http.StatusBadGateway
 	default:
 		c.Status, c.Header, c.Framing = e.head.Status, provider.EndToEnd(e.head.Header), frame.Whole
 		r.body = e.body
 	}
 	return r
+}
+
+// maxCause bounds what a ledger row says of a broken connection, in bytes.
+const maxCause = 200
+
+// cause is why no connection came about, for people; empty for anything else, since what net/http
+// says of an answer may quote it.
+func (e *ending) cause() string {
+	dial, isDial := errors.AsType[*net.OpError](e.err)
+	dns, isDNS := errors.AsType[*net.DNSError](e.err)
+	switch {
+	case e.head != nil:
+		return ""
+	case isDNS:
+		return ": " + dns.Error()[:min(len(dns.Error()), maxCause)]
+	case isDial && dial.Op == "dial":
+		return ": " + dial.Error()[:min(len(dial.Error()), maxCause)]
+	}
+	return ""
 }
 
 // closing is what the last commit of a run with content says.

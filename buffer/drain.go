@@ -26,6 +26,7 @@ type drain struct {
 	done    chan struct{}
 	phase   *phase
 	stop    context.CancelCauseFunc
+	stuck   chan struct{} // closed when the end of the run cannot be stored now
 
 	rs     *Runs
 	log    Log
@@ -39,7 +40,7 @@ type drain struct {
 
 func newDrain(rs *Runs, log Log, run Run, call Call, stop context.CancelCauseFunc) *drain {
 	return &drain{
-		started: run, done: make(chan struct{}), phase: newPhase(), stop: stop,
+		started: run, done: make(chan struct{}), stuck: make(chan struct{}), phase: newPhase(), stop: stop,
 		rs: rs, log: log, way: newWay(call),
 		zap: rs.log.With(zap.Stringer("run", run.ID), zap.String("provider", run.Provider)),
 	}
@@ -118,7 +119,9 @@ const sealRetry = time.Second
 // sealLater closes the run with reason storage as soon as the log takes it, or leaves it to the
 // recovery of the next start when the store is closed before.
 func (d *drain) sealLater(ctx context.Context) {
-	for {
+	close(d.stuck)
+	d.rs.failed.Store(time.Now().UnixNano())
+	for !d.rs.isDraining() { // else the next start recovers it
 		_, err := d.rs.store.Seal(ctx, d.started.ID, Interrupted, Storage)
 		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrNotFound) {
 			return

@@ -28,6 +28,7 @@ type ending struct {
 	verdict   provider.Verdict
 	delivered bool
 	alarm     alarm
+	ours      bool    // it was the budget that ran out, not the route's clock
 	err       error   // what broke: of the send, the body, or the framing; nil for a clean end
 	opening   Closing // what the first commit has to say; empty where it was made
 	pending   [][]byte
@@ -136,7 +137,9 @@ func (s *stream) ring(ctx context.Context, name alarm) (*ending, error) {
 	if now, at := s.clocks.next(); now != name || time.Now().Before(at) {
 		return nil, nil
 	}
-	return s.end(nil, name), nil
+	e := s.end(nil, name)
+	e.ours = !s.clocks.until.IsZero() && !time.Now().Before(s.clocks.until)
+	return e, nil
 }
 
 // take handles one arrival: it reads each chunk's meaning, commits what may be shown, and says when

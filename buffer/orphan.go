@@ -3,8 +3,6 @@ package buffer
 import (
 	"context"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 )
 
 // orphanAge is how long a run can be found by a retry that carries no key.
@@ -32,10 +30,14 @@ func (rs *Runs) adopt(ctx context.Context, want Run, retry Retry) (Run, error) {
 		if run.Created.Before(youngest) {
 			return Run{}, nil
 		}
-		if !rs.orphaned(run, retry) {
+		if !orphaned(run, retry) {
 			continue
 		}
-		release := rs.hold(run.ID) // until the caller leaves, nobody else finds the run orphaned
+		release, alone := rs.hold(run.ID) // until the caller leaves, nobody else finds the run orphaned
+		if !alone && run.State != Failed {
+			release()
+			continue
+		}
 		taken, err := rs.store.Reuse(ctx, run.ID, retry.claim(run))
 		if err != nil || !taken {
 			release()
@@ -60,20 +62,13 @@ func (r Retry) claim(run Run) int {
 	return run.Claimed + 1
 }
 
-func (rs *Runs) orphaned(run Run, retry Retry) bool {
+// orphaned reports whether the retry may take the run over, as far as the log knows.
+func orphaned(run Run, retry Retry) bool {
 	switch {
 	case run.Key != "", run.State == Released, run.Claimed >= retry.claim(run):
 		return false
 	case retry.Count == 0 && run.Turn != retry.Turn:
 		return false
 	}
-	return run.State == Failed || !rs.called(run.ID)
-}
-
-// called reports whether a caller that made the run, or took it over, still waits for its answer.
-func (rs *Runs) called(id ulid.ULID) bool {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	r := rs.readers[id]
-	return r != nil && r.callers > 0
+	return true
 }

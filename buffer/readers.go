@@ -75,8 +75,9 @@ func (rs *Runs) Tails() int {
 	return n
 }
 
-// hold makes the run's caller present until release is called, though nothing is read yet.
-func (rs *Runs) hold(id ulid.ULID) (release func()) {
+// hold makes the run's caller present until release is called, though nothing is read yet. alone says
+// that no other caller was there.
+func (rs *Runs) hold(id ulid.ULID) (release func(), alone bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r := rs.readers[id]
@@ -91,7 +92,7 @@ func (rs *Runs) hold(id ulid.ULID) (release func()) {
 		if r.callers--; r.leave == nil {
 			rs.forget(id, r)
 		}
-	})
+	}), r.callers == 1
 }
 
 // forget drops the count of a run that nobody reads or is about to. The lock is held.

@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -74,6 +76,7 @@ type Runs struct {
 	live     map[ulid.ULID]*drain
 	readers  map[ulid.ULID]*readers
 
+	failed   atomic.Int64 // unix nanoseconds of the last write that the log refused
 	callers  *callers
 	circuits *circuits
 	slots    *slots
@@ -108,11 +111,11 @@ func (rs *Runs) Start(ctx context.Context, call Call) (run Run, existed bool, er
 		return Run{}, false, fmt.Errorf("find the first send: %w", err)
 	case orphan.ID == (ulid.ULID{}):
 		call.Run.Budget.Spent += call.Retry.Count // sends that were made elsewhere, or before
-	case !orphan.MayBeRetried():
+	case !call.maySucceed(orphan):
 		rs.observeReuse(orphan)
 		return orphan, true, nil
 	default:
-		succeed(&call.Run, orphan)
+		succeed(&call, orphan)
 	}
 	for {
 		run, existed, again, err := rs.create(ctx, &call)
@@ -142,13 +145,14 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 	}
 	admitted.cancel()
 	if !errors.Is(err, ErrExists) {
+		rs.failed.Store(time.Now().UnixNano())
 		return run, false, false, fmt.Errorf("create run: %w", err)
 	}
 	if run, err = rs.current(ctx, run, call.Run); err != nil {
 		return run, true, false, err
 	}
-	if run.MayBeRetried() {
-		succeed(&call.Run, run)
+	if call.maySucceed(run) {
+		succeed(call, run)
 		return run, false, true, nil
 	}
 	if _, err := rs.store.Reuse(ctx, run.ID, 0); err != nil {
@@ -204,8 +208,12 @@ func (rs *Runs) attachOnly(ctx context.Context, call Call, why error) (Run, bool
 	return Run{}, false, why
 }
 
-// succeed makes next the successor of the failed run: a new id, the same key, the old budget.
-func succeed(next *Run, failed Run) {
+// succeed makes the call the successor of the failed run: a new id, the same key, the old budget.
+func succeed(call *Call, failed Run) {
+	next := &call.Run
+	if left := call.costLeft(failed); !math.IsInf(left, 1) {
+		next.Budget.CostUSD = left
+	}
 	next.ID = ulid.ULID{}
 	next.RetryOf = failed.ID
 	next.Budget.Spent += failed.Budget.Spent + len(failed.Attempts)
@@ -225,6 +233,11 @@ func (rs *Runs) startDrain(log Log, run Run, call Call, admitted *admission) {
 		admitted.end(d.output)
 		rs.mu.Lock()
 		delete(rs.live, run.ID)
+		if r := rs.readers[run.ID]; r != nil && r.leave != nil { // nobody is waited for any more
+			r.leave.Stop()
+			r.leave = nil
+			rs.forget(run.ID, r)
+		}
 		rs.mu.Unlock()
 	})
 }
@@ -253,9 +266,20 @@ func (rs *Runs) stop(ctx context.Context, id ulid.ULID, reason Reason) error {
 	select {
 	case <-d.done:
 		return nil
+	case <-d.stuck:
+		return ErrStorage
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// storageRest is how long a log that has refused a write is not asked for another by those who can
+// go elsewhere.
+const storageRest = 10 * time.Second
+
+// Writable reports whether the log has taken every write of late.
+func (rs *Runs) Writable() bool {
+	return time.Since(time.Unix(0, rs.failed.Load())) > storageRest
 }
 
 // Live is how many drains are under way in this process.

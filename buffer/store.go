@@ -70,7 +70,7 @@ type Store interface {
 	// before the listener opens. It returns how many runs it sealed.
 	Recover(ctx context.Context) (int, error)
 
-	// List yields the runs that match, newest first.
+	// List yields the runs that match, newest first, without their ledger and their Partial.
 	List(ctx context.Context, f Filter) iter.Seq2[Run, error]
 
 	// Release turns an ended run into a tombstone: new readers are refused from now on, a repeat of
@@ -103,7 +103,7 @@ type Log interface {
 type Filter struct {
 	Caller     string
 	State      State
-	Key        string
+	Key        string // with Caller: the one run that the key names now; else all that were made with it
 	ProviderID string
 	TagName    string
 	TagValue   string

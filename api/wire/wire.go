@@ -65,6 +65,7 @@ type Problem struct {
 type Run struct {
 	ID           string            `json:"id"`
 	State        string            `json:"state"`
+	Outcome      string            `json:"outcome"` // the ended state that it reached; stays when it is released
 	Phase        string            `json:"phase"`
 	Reason       string            `json:"reason"`
 	Notes        []string          `json:"notes"`

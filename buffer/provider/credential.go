@@ -24,13 +24,16 @@ func Authorize(h http.Header, d Dialect, key string) {
 	}
 }
 
+// secretParams are the names under which credentials travel in a query.
+var secretParams = map[string]bool{"key": true, "api_key": true, "api-key": true, "apikey": true, "access_token": true, "token": true}
+
 // WithoutKey is a query less the credential that Gemini's clients put there.
 func WithoutKey(query string) string {
 	var kept []string
 	for pair := range strings.SplitSeq(query, "&") {
 		escaped, _, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(escaped)
-		if pair != "" && (err != nil || name != "key") {
+		if pair != "" && (err != nil || !secretParams[strings.ToLower(name)]) {
 			kept = append(kept, pair)
 		}
 	}

@@ -87,7 +87,7 @@ func plus(f buffer.Filter) string {
 
 // listing is the whole query.
 func listing(f buffer.Filter, where string) string {
-	return runColumns + where + " ORDER BY " + plus(f) + "r.created DESC, r.id DESC LIMIT ?"
+	return listColumns + where + " ORDER BY " + plus(f) + "r.created DESC, r.id DESC LIMIT ?"
 }
 
 func matching(f buffer.Filter) (string, []any) {
@@ -102,7 +102,12 @@ func matching(f buffer.Filter) (string, []any) {
 	}
 	add(f.Caller, plus(f)+"r.caller = ?")
 	add(string(f.State), "r.state = ?")
-	add(f.Key, "c.key = ?")
+	if f.Key != "" && f.Caller != "" { // the one run that the key names now
+		where.WriteString(" AND r.run = (SELECT run FROM keys WHERE caller = ? AND key = ?)")
+		args = append(args, f.Caller, f.Key)
+	} else {
+		add(f.Key, "c.key = ?")
+	}
 	add(f.ProviderID, "c.provider_id = ?")
 	add(f.BodyHash, "c.body_hash = ?")
 	switch {

@@ -19,7 +19,7 @@ func TestList_GoesByTheIndexOfWhatIsNamed(t *testing.T) {
 		f     buffer.Filter
 		index string
 	}{
-		{"a key", buffer.Filter{Caller: "c", Key: "k"}, "calls_key"},
+		{"a key", buffer.Filter{Caller: "c", Key: "k"}, "keys"},
 		{"a provider's id", buffer.Filter{Caller: "c", ProviderID: "resp_1"}, "calls_provider_id"},
 		{"a body", buffer.Filter{Caller: "c", BodyHash: "h"}, "calls_body"},
 		{"a caller", buffer.Filter{Caller: "c"}, "runs_of_caller"},

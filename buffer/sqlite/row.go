@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -23,6 +24,9 @@ const runColumns = `SELECT r.run, r.owner, r.id, r.caller, r.state, r.outcome, r
 	c.notes, c.status, c.header, c.framing, c.provider_id, c.partial,
 	c.input_tokens, c.output_tokens, c.usage, (SELECT count(*) FROM attempts a WHERE a.run = r.run)
 FROM runs r JOIN calls c ON c.run = r.run `
+
+// listColumns leave out the one column that can be as large as a chunk.
+var listColumns = strings.Replace(runColumns, "c.partial", "NULL", 1)
 
 const selectRun = runColumns + `WHERE r.id = ?`
 

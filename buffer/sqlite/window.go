@@ -115,8 +115,20 @@ func (w *window) publish(d *draft) {
 		w.add(segment{of: r, chunks: len(d.added), cost: cost})
 	}
 	if d.run.State.Ended() && (d.fresh || old.run.State.Live()) {
-		w.add(segment{of: r, cost: runCost})
+		w.add(segment{of: r, cost: runCost + weight(&d.run)})
 	}
+}
+
+// weight is what a run's own facts take beyond the ordinary, in bytes.
+func weight(r *buffer.Run) int64 {
+	n := len(r.Partial) + len(r.Path) + len(r.Model)
+	for name, values := range r.Header {
+		n += len(name)
+		for _, v := range values {
+			n += len(v)
+		}
+	}
+	return int64(n)
 }
 
 func (w *window) add(s segment) {

@@ -32,7 +32,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	code := -1
 	parser, err := kong.New(&c,
 		kong.Name("spool"),
-		kong.Description("A durable stream buffer between AI agents and LLM providers."),
+		kong.Description("A durable stream buffer between AI agents and LLM providers. Without a command it serves."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(n int) { code = n }),
 		kong.BindTo(stdout, (*io.Writer)(nil)),

@@ -106,6 +106,9 @@ func (s settings) routes() (map[string]provider.Route, error) {
 			if len(f.Models) == 0 {
 				return nil, fmt.Errorf("providers.%s.fallbacks[%d].models: name at least one model and what it becomes", name, i)
 			}
+			if a, b := family(name, r.Dialect), family(f.Provider, to.Dialect); a != "" && b != "" && a != b {
+				return nil, fmt.Errorf("providers.%s.fallbacks[%d].provider: %q speaks %s and not %s: nothing is translated", name, i, f.Provider, b, a)
+			}
 			r.Fallbacks = append(r.Fallbacks, provider.Fallback{
 				Route: &to, Models: f.Models, Tools: f.Tools, Schema: f.Schema, Context: f.Context, OwnQuota: f.OwnQuota,
 			})
@@ -135,6 +138,31 @@ func (p providerSettings) route(name string) (provider.Route, error) {
 		Clocks: provider.Clocks(p.Clocks), Region: p.Region, Expected: p.Expected, Price: provider.Price(p.Price),
 		Concurrency: p.Concurrency, NoRetry: p.Retry != nil && !*p.Retry,
 	}, nil
+}
+
+// families are the protocols that the built-in providers speak.
+var families = map[string]string{
+	"openai": "OpenAI's", "openrouter": "OpenAI's", "anthropic": "Anthropic's", "gemini": "Gemini's", "ollama": "Ollama's", "bedrock": "Bedrock's",
+}
+
+// family is whose protocol a provider speaks, by its dialect or else its built-in name; empty where
+// its paths decide.
+func family(name string, d provider.Dialect) string {
+	switch d {
+	case "":
+		return families[name]
+	case provider.OpenAIChat, provider.OpenAIResponses:
+		return families["openai"]
+	case provider.Anthropic:
+		return families["anthropic"]
+	case provider.Gemini:
+		return families["gemini"]
+	case provider.Ollama:
+		return families["ollama"]
+	case provider.Bedrock, provider.BedrockInvoke:
+		return families["bedrock"]
+	}
+	return ""
 }
 
 func dialectNames() string {

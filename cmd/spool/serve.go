@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	stdlog "log"
 	"net"
 	"os"
 	"os/signal"
@@ -59,6 +61,7 @@ func (c *serveCmd) Run() error {
 		return err
 	}
 	defer func() { _ = log.Sync() }() // stderr may not be a file
+	stdlog.SetOutput(io.Discard)      // net/http writes there what a provider sends unasked, which may be an answer
 	routes, err := set.routes()
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/go-viper/mapstructure/v2"
@@ -131,7 +132,7 @@ func readFile(path string, s *settings) error {
 	}
 	err := k.UnmarshalWithConf("", s, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
 		Result: s, TagName: "koanf", ErrorUnused: true, WeaklyTypedInput: false,
-		DecodeHook: mapstructure.StringToTimeDurationHookFunc(),
+		DecodeHook: mapstructure.ComposeDecodeHookFunc(durationsHaveUnits, mapstructure.StringToTimeDurationHookFunc()),
 	}})
 	if err != nil {
 		return fmt.Errorf("config %s: %w", path, err)
@@ -172,4 +173,18 @@ func (s settings) runs(o buffer.Observer) buffer.Config {
 		Callers:  buffer.CallerLimits(s.Callers),
 		Queue:    buffer.QueueLimits(s.Queue),
 	}
+}
+
+// durationsHaveUnits refuses a bare number where a duration is due: nobody means nanoseconds.
+func durationsHaveUnits(_, to reflect.Type, value any) (any, error) {
+	if to != reflect.TypeFor[time.Duration]() {
+		return value, nil
+	}
+	if n, ok := value.(int); ok && n != 0 {
+		return nil, fmt.Errorf("%d has no unit: a duration is written as %ds or %dm", n, n, n)
+	}
+	if _, ok := value.(float64); ok {
+		return nil, fmt.Errorf("%v has no unit: a duration is written as 30s or 5m", value)
+	}
+	return value, nil
 }

@@ -43,6 +43,9 @@ func (c showCmd) Run(out io.Writer) error {
 	}
 	if resp.StatusCode != http.StatusOK {
 		var p wire.Problem
+		if json.Unmarshal(body, &p) == nil && p.Code == wire.CodeNotFound && c.Key == "" {
+			return fmt.Errorf("run %s: %s; runs are shown to their caller alone: give its credential with --key", c.ID, p.Detail)
+		}
 		if json.Unmarshal(body, &p) == nil && p.Code != "" {
 			return fmt.Errorf("run %s: %s: %s", c.ID, p.Code, p.Detail)
 		}
