@@ -24,6 +24,7 @@ var arrows = map[string][]string{
 	"buffer/provider": {"buffer/frame", "buffer/policy"},
 	"buffer/sqlite":   {"buffer", "buffer/frame", "buffer/policy", "buffer/provider", "migrations"},
 	"migrations":      {},
+	"examples":        {"api/client"},
 }
 
 func TestArrows_ImportsGoDown(t *testing.T) {

@@ -16,8 +16,10 @@ export function followRun(url, { onData, onEnd = () => {}, types = ['message'], 
   for (const state of ends) {
     source.addEventListener(state, (event) => finish({ ...JSON.parse(event.data), state, position: position(event) }));
   }
+  let leaving = false; // a page that unloads closes its sources with an error, which says nothing of the run
+  globalThis.addEventListener?.('pagehide', () => { leaving = true; }, { once: true });
   source.addEventListener('error', (event) => { // has data where it is the provider's own event of that name
-    if (event.data === undefined && source.readyState === 2) finish({ state: 'gone' });
+    if (event.data === undefined && source.readyState === 2 && !leaving) finish({ state: 'gone' });
   });
   return () => source.close();
 }
