@@ -35,9 +35,10 @@ type answer struct {
 	floor     int64         // the first position that the reader may have
 
 	tail *resume.Tail
-	skip int64 // bytes of the next chunk that the client has
-	sent bool  // the status line has gone out
-	held bool  // … before the run had committed
+	last []byte // the chunk that was delivered last; nil before the first
+	skip int64  // bytes of the next chunk that the client has
+	sent bool   // the status line has gone out
+	held bool   // … before the run had committed
 }
 
 // errEarly ends a wait whose time is over.
@@ -175,6 +176,7 @@ func (a *answer) deliver(page buffer.Page) bool {
 		return true // the refusal's body is no part of a stream that has begun; end tells of it
 	}
 	for _, c := range page.Chunks {
+		a.last = c.Data
 		data := c.Data[min(a.skip, int64(len(c.Data))):]
 		a.skip = 0
 		if !a.write(data) {

@@ -31,7 +31,7 @@ func (a *answer) end(run buffer.Run) {
 		if run.Reason == buffer.ProviderError {
 			return // the provider's own error is the end, and its bytes are delivered
 		}
-		a.write(interruption(run))
+		a.write(a.interruption(run))
 	}
 	a.abort()
 }
@@ -40,7 +40,7 @@ func (a *answer) end(run buffer.Run) {
 func (a *answer) endFailed(run buffer.Run) {
 	switch {
 	case a.held: // 200 had gone out: the failure is told in band
-		a.write(interruption(run))
+		a.write(a.interruption(run))
 		a.abort()
 	case a.native && run.Head == 0:
 		a.write(failureBody(run))
@@ -54,11 +54,16 @@ func (a *answer) abort() {
 }
 
 // interruption is the error event of the run's dialect. It is made from the run's row, so that it is
-// the same bytes each time.
-func interruption(run buffer.Run) []byte {
-	return provider.Interruption(run.Dialect, streamFraming(run), provider.Cut{
+// the same bytes each time; after an event that the provider did not finish with its blank line, it
+// begins with what is missing, so that the two are not taken for one.
+func (a *answer) interruption(run buffer.Run) []byte {
+	event := provider.Interruption(run.Dialect, streamFraming(run), provider.Cut{
 		RunID: run.ID.String(), Reason: string(run.Reason), Next: run.Head, Sequence: run.Head,
 	})
+	if len(event) == 0 || len(a.last) == 0 {
+		return event
+	}
+	return append(provider.Closing(streamFraming(run), a.last), event...)
 }
 
 // streamFraming is how the run's stream is cut, or will be, as far as its dialect tells.

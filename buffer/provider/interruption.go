@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/spool-dev/spool/buffer/frame"
@@ -96,4 +97,24 @@ func Heartbeat(d Dialect, k frame.Kind) []byte {
 		return []byte(": hb\n")
 	}
 	return nil
+}
+
+// Closing is what is missing of a chunk's end, so that another event can follow it: some providers
+// leave the blank line out after their last event. It is empty after a chunk that is finished.
+func Closing(k frame.Kind, last []byte) []byte {
+	ended := bytes.HasSuffix(last, []byte("\n")) || bytes.HasSuffix(last, []byte("\r"))
+	switch {
+	case k == frame.NDJSON && !ended:
+		return []byte("\n")
+	case k != frame.SSE:
+		return nil
+	case !ended:
+		return []byte("\n\n")
+	}
+	for _, blank := range []string{"\n\n", "\r\n\r\n", "\r\r", "\n\r\n", "\r\n\n", "\n\r", "\r\n\r"} {
+		if bytes.HasSuffix(last, []byte(blank)) {
+			return nil
+		}
+	}
+	return []byte("\n")
 }

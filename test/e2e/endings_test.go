@@ -160,3 +160,21 @@ func TestEnding_NobodyCanReachTheProvider(t *testing.T) {
 		t.Errorf("%d %s, want 502 upstream_failed in Anthropic's shape", a.Status, a.Body)
 	}
 }
+
+// An event without its blank line that parses is a chunk; the error event after it stays one of its own.
+func TestEnding_ErrorEventIsNotGluedToAnUnfinishedOne(t *testing.T) {
+	for _, tail := range []string{"", "\n"} {
+		g := rig.New(t, rig.Options{})
+		events := fakellm.Chat("a ", "b ")[:3]
+		last := strings.TrimSuffix(string(events[2]), "\n\n") + tail
+		g.Fake.Script("primary", []fakellm.Op{fakellm.Head("text/event-stream"), fakellm.Bytes(events[0]), fakellm.Bytes(events[1]), fakellm.Data(last), fakellm.End()})
+		a := g.Chat()
+		run := g.Await(a.RunID(), buffer.Interrupted)
+		if run.Head != 3 {
+			t.Errorf("%d chunks, want the unfinished one too", run.Head)
+		}
+		if !strings.Contains(string(a.Body), "}\n\ndata: {\"error\"") {
+			t.Errorf("after %q the error event is not one of its own: %q", tail, a.Body[len(a.Body)-300:])
+		}
+	}
+}
