@@ -137,12 +137,15 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 	if err != nil {
 		return rs.existing(ctx, *call, err)
 	}
+	release, _ := rs.hold(call.Run.ID) // a run is no orphan while its own caller is about to read it
 	// A caller that leaves now must not leave a run behind that nobody drains.
 	log, run, err := rs.store.Create(context.WithoutCancel(ctx), call.Run)
 	if err == nil {
+		context.AfterFunc(ctx, release)
 		rs.startDrain(log, run, *call, admitted)
 		return run, false, false, nil
 	}
+	release()
 	admitted.cancel()
 	if !errors.Is(err, ErrExists) {
 		rs.failed.Store(time.Now().UnixNano())
