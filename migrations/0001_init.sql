@@ -7,10 +7,11 @@ CREATE TABLE owners (
     started   INTEGER NOT NULL,           -- unix milliseconds, as all times here
     recovered INTEGER,                    -- since when no live run has a dead owner
     ended     INTEGER,                    -- a clean close
-    commits   INTEGER NOT NULL DEFAULT 0  -- the number of the last transaction: tells what a failed COMMIT did
+    commits   INTEGER NOT NULL DEFAULT 0  -- the number of the last transaction that left no arrival: tells what a failed COMMIT did
 ) STRICT;
 
--- Every append rewrites its run's row, so it is small; the wide columns are in calls.
+-- An append leaves its run's row as it is: a live run's head and bytes are those of its segments, and
+-- what has arrived since is in arrivals. The wide columns are in calls.
 CREATE TABLE runs (
     run       INTEGER PRIMARY KEY,
     id        TEXT    NOT NULL UNIQUE CHECK (length(id) = 26),
@@ -95,14 +96,28 @@ CREATE INDEX calls_key ON calls (key);
 CREATE INDEX calls_body ON calls (body_hash);
 CREATE INDEX calls_provider_id ON calls (provider_id);
 
--- In order of arrival, so that a commit for many runs writes few pages.
-CREATE TABLE chunks (
+-- The chunks of a run, many in a row: data is those from position pos on, one after the other, sizes
+-- the JSON array of their lengths, start the byte offset of the first within its run.
+CREATE TABLE segments (
     id    INTEGER PRIMARY KEY,
     run   INTEGER NOT NULL REFERENCES runs (run),
     pos   INTEGER NOT NULL CHECK (pos >= 0),
-    "end" INTEGER NOT NULL CHECK ("end" >= 0), -- the byte offset just after it within its run
+    start INTEGER NOT NULL CHECK (start >= 0),
+    sizes TEXT    NOT NULL,
     data  BLOB    NOT NULL,
     UNIQUE (run, pos)
+) STRICT;
+
+-- What live runs have committed since their last segment, a row for each commit and run, in the order
+-- of arrival and without an index, so that a commit for many runs writes few pages. A row is over when
+-- its run has ended, or has a head beyond it: then a segment holds it, and it is deleted some time.
+CREATE TABLE arrivals (
+    id    INTEGER PRIMARY KEY,
+    run   INTEGER NOT NULL,
+    pos   INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    sizes TEXT    NOT NULL,
+    data  BLOB    NOT NULL
 ) STRICT;
 
 -- The ledger: one row for each physical send, committed before the send.
@@ -140,7 +155,15 @@ CREATE TABLE keys (
     PRIMARY KEY (caller, key)
 ) STRICT, WITHOUT ROWID;
 
+-- Where each run's chunks are.
+CREATE VIEW pieces AS
+SELECT run, pos, start, json_array_length(sizes) AS chunks, length(data) AS bytes, sizes, data FROM segments
+UNION ALL
+SELECT a.run, a.pos, a.start, json_array_length(a.sizes), length(a.data), a.sizes, a.data FROM arrivals a
+JOIN runs r ON r.run = a.run WHERE r.ended IS NULL AND a.pos >= r.head;
+
 -- For people with a sqlite3 shell: SELECT data FROM log WHERE run = '01…' ORDER BY position.
 CREATE VIEW log AS
-SELECT r.id AS run, c.pos AS position, c.data AS data
-FROM chunks c JOIN runs r ON r.run = c.run;
+SELECT r.id AS run, p.pos + s.key AS position,
+    substr(p.data, 1 + sum(s.value) OVER (PARTITION BY r.id, p.pos ORDER BY s.key) - s.value, s.value) AS data
+FROM runs r JOIN pieces p ON p.run = r.run, json_each(p.sizes) s;

@@ -58,10 +58,8 @@ func (o *appendOp) apply(t *tx) (refusal, err error) {
 }
 
 const (
-	// advance is the fence: the row must be this owner's, live, and where it was left.
-	advance   = `UPDATE runs SET head = ?, bytes = ? WHERE run = ? AND owner = ? AND state = ? AND head = ?`
 	changeRun = `UPDATE runs SET state = ?, outcome = ?, reason = ?, head = ?, bytes = ?, committed = ?, ended = ?, released = ?
-		WHERE run = ? AND owner = ? AND state = ? AND head = ?`
+		WHERE run = ? AND owner = ? AND state = ?`
 	changeCall = `UPDATE calls SET notes = ?, status = ?, header = ?, framing = ?, provider_id = ?, partial = ?,
 		input_tokens = ?, output_tokens = ?, usage = ? WHERE run = ?`
 	closeAttempts = `UPDATE attempts SET ended = ?, billed = 'unknown' WHERE run = ? AND ended IS NULL`
@@ -69,28 +67,30 @@ const (
 
 // change moves a run to its next state, with chunks and closing facts. It is false, and nothing was
 // changed, where the file does not agree with what memory says of the run: it has another owner
-// by now.
+// by now. A run that stays as it is has nothing to change but its chunks, which come last.
 func (t *tx) change(d *draft, to buffer.State, c buffer.Closing, chunks [][]byte) (bool, error) {
 	before := d.run
-	after := t.next(d.run, to, c)
-	head, bytes := before.Head+int64(len(chunks)), before.Bytes
-	for _, data := range chunks {
-		bytes += int64(len(data))
-	}
-	var n int64
-	var err error
-	if to == before.State && after.Reason == before.Reason {
-		n, err = t.exec(advance, head, bytes, d.row, d.owner, string(before.State), before.Head)
-	} else {
-		n, err = t.exec(changeRun, string(after.State), string(after.Outcome), string(after.Reason), head, bytes,
-			millis(after.Committed), millis(after.Ended), millis(after.Released), d.row, d.owner, string(before.State), before.Head)
-	}
-	if err != nil {
-		return false, fmt.Errorf("change run: %w", err)
-	}
-	if n == 0 {
-		t.lost(d)
-		return false, nil
+	after := t.next(before, to, c)
+	if to != before.State || after.Reason != before.Reason {
+		head, bytes := after.Head, after.Bytes
+		switch {
+		case before.State.Live() && to.Ended():
+			head += int64(len(chunks))
+			for _, data := range chunks {
+				bytes += int64(len(data))
+			}
+		case to.Live():
+			head, bytes = d.stored, before.Bytes-span(d.arrived)-span(d.added)
+		}
+		n, err := t.exec(changeRun, string(after.State), string(after.Outcome), string(after.Reason), head, bytes,
+			millis(after.Committed), millis(after.Ended), millis(after.Released), d.row, d.owner, string(before.State))
+		if err != nil {
+			return false, fmt.Errorf("change run: %w", err)
+		}
+		if n == 0 {
+			t.lost(d)
+			return false, nil
+		}
 	}
 	d.run, d.changed = after, true
 	t.add(d, chunks)
@@ -178,6 +178,6 @@ func (t *tx) changeFacts(d *draft, before buffer.Run, c buffer.Closing) error {
 
 // lost drops what memory says of a run that another owner has taken.
 func (t *tx) lost(d *draft) {
-	delete(t.drafts, d.run.ID)
+	t.drop(d.run.ID)
 	t.w.s.window.forget(d.run.ID)
 }

@@ -15,24 +15,21 @@ const fullCheckBytes = 1 << 30
 
 // rules are the stored invariants. Each query gives the runs that break one, and how.
 var rules = []string{
-	// Positions are dense up to the head. What is being swept may lack its beginning.
-	`SELECT r.id, 'head is ' || r.head || ', but there are ' || count(c.pos) || ' chunks, from '
-			|| coalesce(min(c.pos), '-') || ' to ' || coalesce(max(c.pos), '-')
-		FROM runs r LEFT JOIN chunks c ON c.run = r.run WHERE r.swept IS NULL GROUP BY r.run
-		HAVING count(c.pos) = 0 AND r.head > 0
-			OR max(c.pos) <> r.head - 1
-			OR count(c.pos) <> max(c.pos) - min(c.pos) + 1
-			OR min(c.pos) <> 0 AND r.released IS NULL`,
-	// An offset is the one before plus the chunk's length.
-	`SELECT r.id, 'chunk ' || pos || ' ends at ' || "end" || ', but should at ' || want FROM (
-			SELECT run, pos, "end", length(data) + lag("end", 1, CASE pos WHEN 0 THEN 0 ELSE "end" - length(data) END)
-				OVER (PARTITION BY run ORDER BY pos) AS want FROM chunks) c
-		JOIN runs r ON r.run = c.run WHERE "end" <> want`,
-	`SELECT r.id, 'has ' || r.bytes || ' bytes, but its last chunk ends at ' || coalesce(c."end", 0)
-		FROM runs r LEFT JOIN chunks c ON c.run = r.run AND c.pos = r.head - 1
-		WHERE r.swept IS NULL AND r.bytes <> coalesce(c."end", 0)`,
-	`SELECT r.id, 'is swept, but has ' || count(*) || ' chunks'
-		FROM runs r JOIN chunks c ON c.run = r.run WHERE r.swept IS NOT NULL GROUP BY r.run`,
+	// The sizes of a piece are those of its chunks.
+	`SELECT r.id, 'has ' || p.bytes || ' bytes from position ' || p.pos || ' on, but sizes of ' || p.sum
+		FROM (SELECT run, pos, bytes, (SELECT coalesce(sum(value), 0) FROM json_each(sizes)) AS sum FROM pieces) p
+		JOIN runs r ON r.run = p.run WHERE p.bytes <> p.sum`,
+	// Pieces follow each other without a gap. What is being swept may lack its beginning.
+	`SELECT r.id, 'has chunks from position ' || pos || ' on, at byte ' || start || ', but should from ' || due || ', at byte ' || byte FROM (
+			SELECT run, pos, start, lag(pos + chunks, 1, 0) OVER w AS due, lag(start + bytes, 1, 0) OVER w AS byte,
+				row_number() OVER w AS n FROM (SELECT run, pos, start, chunks, bytes FROM pieces) WINDOW w AS (PARTITION BY run ORDER BY pos)) p
+		JOIN runs r ON r.run = p.run WHERE (pos <> due OR start <> byte) AND NOT (n = 1 AND r.released IS NOT NULL)`,
+	// A run that has ended, or a segment has been written of, has its head there.
+	`SELECT r.id, 'has head ' || r.head || ' and ' || r.bytes || ' bytes, but its segments end at ' || coalesce(s.head, 0) || ' and ' || coalesce(s.bytes, 0)
+		FROM runs r LEFT JOIN (SELECT run, max(pos + json_array_length(sizes)) AS head, max(start + length(data)) AS bytes FROM segments GROUP BY run) s
+			ON s.run = r.run WHERE r.swept IS NULL AND (coalesce(s.head, 0) <> r.head OR coalesce(s.bytes, 0) <> r.bytes)`,
+	`SELECT r.id, 'is swept, but has ' || count(*) || ' segments'
+		FROM runs r JOIN segments s ON s.run = r.run WHERE r.swept IS NOT NULL GROUP BY r.run`,
 	`SELECT id, 'is ' || state || ' without a time of its end or an outcome'
 		FROM runs WHERE state NOT IN ('idle', 'streaming') AND (ended IS NULL OR outcome = '')`,
 	`SELECT id, 'is ' || state || ', but has ended' FROM runs WHERE state IN ('idle', 'streaming') AND (ended IS NOT NULL OR outcome <> '')`,
@@ -49,7 +46,7 @@ var rules = []string{
 	`SELECT r.id, 'has ended, but its attempt ' || a.n || ' is open'
 		FROM attempts a JOIN runs r ON r.run = a.run WHERE a.ended IS NULL AND r.ended IS NOT NULL`,
 	`SELECT id, 'has chunks, but no attempt was sent'
-		FROM runs r WHERE head > 0 AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.run = r.run)`,
+		FROM runs r WHERE (head > 0 OR state = 'streaming') AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.run = r.run)`,
 }
 
 // Check verifies the stored invariants of the log in dir, of a running process or a stopped one, in

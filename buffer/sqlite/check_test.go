@@ -22,16 +22,24 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 	must(t, log.Append(t.Context(), [][]byte{[]byte("ab"), []byte("cd"), []byte("ef")}, buffer.Completed, buffer.Closing{}))
 	_, _, err = s.Create(t.Context(), buffer.Run{ID: ulid.Make(), State: buffer.Idle})
 	must(t, err)
+	long, _ := started(t, s)
+	must(t, long.Append(t.Context(), [][]byte{make([]byte, segmentBytes), []byte("z")}, buffer.Completed, buffer.Closing{}))
+	live, _ := started(t, s)
+	for range 2 {
+		must(t, live.Append(t.Context(), [][]byte{[]byte("x")}, buffer.Streaming, buffer.Closing{}))
+	}
 	must(t, s.Close())
 	for name, test := range map[string]struct{ query, want string }{
 		"nothing":           {"SELECT 1", ""},
-		"gap":               {"DELETE FROM chunks WHERE pos = 1", "but there are 2 chunks"},
-		"beginning lost":    {"DELETE FROM chunks WHERE pos = 0", "from 1 to 2"},
-		"head too high":     {"UPDATE runs SET head = 4 WHERE head = 3", "head is 4"},
-		"all lost":          {"DELETE FROM chunks", "but there are 0 chunks"},
-		"offset":            {`UPDATE chunks SET "end" = "end" + 1 WHERE pos = 1`, "chunk 1 ends at 5, but should at 4"},
-		"shorter chunk":     {"UPDATE chunks SET data = x'41' WHERE pos = 2", "chunk 2 ends at 6, but should at 5"},
-		"bytes":             {"UPDATE runs SET bytes = 9 WHERE head = 3", "has 9 bytes, but its last chunk ends at 6"},
+		"segment lost":      {"DELETE FROM segments WHERE length(data) = 65536", "has chunks from position 1 on, at byte 65536, but should from 0, at byte 0"},
+		"head too high":     {"UPDATE runs SET head = 4 WHERE head = 3", "has head 4 and 6 bytes, but its segments end at 3 and 6"},
+		"all lost":          {"DELETE FROM segments", "but its segments end at 0 and 0"},
+		"size":              {"UPDATE segments SET sizes = '[2,3,2]' WHERE sizes = '[2,2,2]'", "has 6 bytes from position 0 on, but sizes of 7"},
+		"size lost":         {"UPDATE segments SET sizes = '[2,4]' WHERE sizes = '[2,2,2]'", "but its segments end at 2 and 6"},
+		"shorter data":      {"UPDATE segments SET data = x'41' WHERE length(data) = 65536", "has 1 bytes from position 0 on"},
+		"start":             {"UPDATE segments SET start = 5 WHERE pos = 1", "at byte 5, but should from 1, at byte 65536"},
+		"bytes":             {"UPDATE runs SET bytes = 9 WHERE head = 3", "has head 3 and 9 bytes"},
+		"arrival lost":      {"DELETE FROM arrivals WHERE pos = 0", "has chunks from position 1 on"},
 		"no end":            {"UPDATE runs SET ended = NULL WHERE state = 'completed'", "without a time of its end"},
 		"live but ended":    {"UPDATE runs SET ended = 1 WHERE state = 'idle'", "is idle, but has ended"},
 		"completed, reason": {"UPDATE runs SET reason = 'reset' WHERE state = 'completed'", "completed for the reason reset"},
@@ -42,7 +50,7 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 		"key without run":   {"UPDATE keys SET run = 77", "names a row of runs that is not there"},
 		"open attempt":      {"UPDATE attempts SET ended = NULL", "its attempt 1 is open"},
 		"no attempt":        {"DELETE FROM attempts", "has chunks, but no attempt was sent"},
-		"swept with chunks": {"UPDATE runs SET state = 'released', released = 1, swept = 1 WHERE state = 'completed'", "is swept, but has 3 chunks"},
+		"swept with chunks": {"UPDATE runs SET state = 'released', released = 1, swept = 1 WHERE head = 3", "is swept, but has 1 segments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 )
@@ -13,6 +14,7 @@ type conn struct {
 	db    *sql.DB
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
+	hot   map[string]driver.StmtExecContext // the same, without the bookkeeping of database/sql
 }
 
 func openConn(ctx context.Context, db *sql.DB) (*conn, error) {
@@ -20,7 +22,7 @@ func openConn(ctx context.Context, db *sql.DB) (*conn, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &conn{db: db, conn: c, stmts: map[string]*sql.Stmt{}}, nil
+	return &conn{db: db, conn: c, stmts: map[string]*sql.Stmt{}, hot: map[string]driver.StmtExecContext{}}, nil
 }
 
 func (c *conn) prepare(query string) (*sql.Stmt, error) {
@@ -46,6 +48,24 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 		return 0, err
 	}
 	return res.RowsAffected()
+}
+
+// execHot is exec for what each commit runs: there database/sql costs as much as the statement.
+func (c *conn) execHot(query string, args []driver.NamedValue) error {
+	return c.conn.Raw(func(dc any) error {
+		ctx := context.Background()
+		s := c.hot[query]
+		if s == nil {
+			stmt, err := dc.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+			if err != nil {
+				return fmt.Errorf("prepare: %w", err)
+			}
+			s = stmt.(driver.StmtExecContext)
+			c.hot[query] = s
+		}
+		_, err := s.ExecContext(ctx, args)
+		return err
+	})
 }
 
 // scan reads the first row into dest, and reports whether there was one.
@@ -84,6 +104,9 @@ func (c *conn) close() error {
 	var errs []error
 	for _, s := range c.stmts {
 		errs = append(errs, s.Close())
+	}
+	for _, s := range c.hot {
+		errs = append(errs, s.(driver.Stmt).Close())
 	}
 	return errors.Join(append(errs, c.conn.Close(), c.db.Close())...)
 }

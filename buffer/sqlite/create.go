@@ -104,7 +104,7 @@ func (o *create) insert(t *tx) error {
 			return fmt.Errorf("claim key: %w", err)
 		}
 	}
-	t.drafts[r.ID] = d
+	t.keep(d)
 	o.run = r
 	return nil
 }

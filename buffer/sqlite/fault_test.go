@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -150,9 +151,15 @@ func TestFault_CloseEndsTheSearch(t *testing.T) {
 	}()
 	<-looked
 	must(t, s.Close())
-	// It was kept, but is refused when tried again: to the caller the log is closed either way.
-	if err := <-answer; err == nil {
-		t.Fatal("an answer that nobody could know")
+	// It was kept, but nobody knows: to the caller the log is closed, and it is not tried again.
+	if err := <-answer; !errors.Is(err, buffer.ErrClosed) {
+		t.Fatalf("got error %v to what nobody could know", err)
+	}
+	db := openPool(filepath.Join(dir, fileName), 1, readerPragmas)
+	var n int
+	must(t, errors.Join(db.QueryRow("SELECT count(*) FROM log").Scan(&n), db.Close()))
+	if n != 1 {
+		t.Fatalf("%d chunks are stored, want 1", n)
 	}
 	wantSound(t, dir)
 }

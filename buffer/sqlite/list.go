@@ -123,23 +123,37 @@ func matching(f buffer.Filter) (string, []any) {
 
 func (s *Store) listPage(ctx context.Context, query string, args []any, size int) (page []buffer.Run, err error) {
 	err = s.snapshot(ctx, func(r reading) error {
-		rows, err := r.tx.QueryContext(ctx, query, append(args, size)...)
+		found, err := r.rows(ctx, query, append(args, size)...)
 		if err != nil {
 			return err
 		}
-		defer rows.Close() // Err below says whether all came
-		for rows.Next() {
-			var row runRow
-			if err := rows.Scan(row.dest()...); err != nil {
-				return err
+		for _, row := range found {
+			run, err := row.run()
+			if err == nil {
+				run, _, err = r.grown(ctx, row, run, s.window.get(run.ID))
 			}
-			r, err := row.run()
 			if err != nil {
 				return err
 			}
-			page = append(page, r)
+			page = append(page, run)
 		}
-		return rows.Err()
+		return nil
 	})
 	return page, err
+}
+
+func (r reading) rows(ctx context.Context, query string, args ...any) (found []runRow, err error) {
+	rows, err := r.tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() // Err below says whether all came
+	for rows.Next() {
+		var row runRow
+		if err := rows.Scan(row.dest()...); err != nil {
+			return nil, err
+		}
+		found = append(found, row)
+	}
+	return found, rows.Err()
 }

@@ -15,11 +15,10 @@ import (
 const pageChunks = 8192
 
 const (
-	// The offset where the page begins is the end of the chunk before it; it is sought in the file,
-	// since the first chunk of the page must come however large it is.
-	selectChunks = `SELECT pos, "end", data FROM chunks
-		WHERE run = ?1 AND pos >= ?2 AND (pos = ?2 OR "end" <= ?3 + coalesce((SELECT "end" FROM chunks WHERE run = ?1 AND pos = ?2 - 1), 0))
-		ORDER BY pos LIMIT ?4`
+	// The first row is the one that holds the position.
+	selectSegments = `SELECT pos, start, sizes, data FROM segments
+		WHERE run = ?1 AND pos >= coalesce((SELECT max(pos) FROM segments WHERE run = ?1 AND pos <= ?2), 0) ORDER BY pos`
+	selectArrivalsOf = `SELECT pos, start, sizes, data FROM arrivals WHERE run = ? AND pos >= ? ORDER BY id`
 )
 
 // Read implements buffer.Store. The page's memory is shared with other readers.
@@ -33,9 +32,10 @@ func (s *Store) Read(ctx context.Context, id ulid.ULID, from int64, max int) (bu
 	if page, ok := s.window.read(id, from, max); ok {
 		return page, nil
 	}
+	seen := s.window.get(id) // before the snapshot, which then has all of it
 	var page buffer.Page
 	err := s.snapshot(ctx, func(r reading) (err error) {
-		page, err = r.page(ctx, id, from, max)
+		page, err = r.page(ctx, id, seen, from, max)
 		return err
 	})
 	return page, err
@@ -43,13 +43,16 @@ func (s *Store) Read(ctx context.Context, id ulid.ULID, from int64, max int) (bu
 
 // Get implements buffer.Store.
 func (s *Store) Get(ctx context.Context, id ulid.ULID) (buffer.Run, error) {
+	seen := s.window.get(id)
 	var run buffer.Run
 	err := s.snapshot(ctx, func(r reading) error {
 		row, found, err := r.run(ctx, id)
 		if err != nil {
 			return err
 		}
-		run = found
+		if run, _, err = r.grown(ctx, row, found, seen); err != nil {
+			return err
+		}
 		run.Attempts, err = r.attempts(ctx, row.row)
 		return err
 	})
@@ -64,12 +67,12 @@ type reading struct {
 
 // queries are prepared once and live on each connection that has used them.
 type queries struct {
-	run, chunks, attempts *sql.Stmt
+	run, segments, arrivals, attempts *sql.Stmt
 }
 
 func prepare(ctx context.Context, db *sql.DB) (*queries, error) {
 	q := &queries{}
-	for text, stmt := range map[string]**sql.Stmt{selectRun: &q.run, selectChunks: &q.chunks, selectAttempts: &q.attempts} {
+	for text, stmt := range map[string]**sql.Stmt{selectRun: &q.run, selectSegments: &q.segments, selectArrivalsOf: &q.arrivals, selectAttempts: &q.attempts} {
 		var err error
 		if *stmt, err = db.PrepareContext(ctx, text); err != nil {
 			return nil, fmt.Errorf("prepare: %w", err) // the pool's Close ends those that were prepared
@@ -104,8 +107,12 @@ func (s *Store) readError(ctx context.Context, err error) error {
 	return fmt.Errorf("read log: %w", err)
 }
 
-func (r reading) page(ctx context.Context, id ulid.ULID, from int64, max int) (buffer.Page, error) {
+func (r reading) page(ctx context.Context, id ulid.ULID, seen *view, from int64, max int) (buffer.Page, error) {
 	row, run, err := r.run(ctx, id)
+	if err != nil {
+		return buffer.Page{}, err
+	}
+	run, recent, err := r.grown(ctx, row, run, seen)
 	if err != nil {
 		return buffer.Page{}, err
 	}
@@ -118,17 +125,44 @@ func (r reading) page(ctx context.Context, id ulid.ULID, from int64, max int) (b
 	case from == run.Head:
 		return page, nil
 	}
-	if page.Chunks, err = r.chunks(ctx, row.row, from, max); err != nil {
-		return buffer.Page{}, err
+	if page.Chunks, err = r.chunks(ctx, row.row, from, run.Head, max); err != nil {
+		return buffer.Page{}, fmt.Errorf("run %s: %w", id, err)
 	}
-	if len(page.Chunks) > 0 && page.Chunks[0].Pos == from {
+	page.Chunks = follow(page.Chunks, recent, from, max)
+	if len(page.Chunks) > 0 {
 		return page, nil
 	}
-	page.Chunks = nil
 	if run.State == buffer.Released {
 		return page, buffer.ErrReleased // being swept, from the beginning on
 	}
 	return page, fmt.Errorf("run %s has no chunk %d", id, from)
+}
+
+// follow adds to a page what of recent comes after it, and fits.
+func follow(page, recent []buffer.Chunk, from int64, max int) []buffer.Chunk {
+	next := from + int64(len(page))
+	if len(recent) == 0 || next < recent[0].Pos || next > recent[len(recent)-1].Pos {
+		return page
+	}
+	page = append(page, recent[next-recent[0].Pos:]...)
+	return page[:fit(page, max)]
+}
+
+// grown is a run that was read from the file as it is with what has arrived since its last segment, and
+// its most recent chunks. Memory knows them of this process's runs, as seen says; of another's live run
+// they are read from the file.
+func (r reading) grown(ctx context.Context, row runRow, run buffer.Run, seen *view) (buffer.Run, []buffer.Chunk, error) {
+	if !run.State.Live() {
+		return run, nil, nil
+	}
+	if seen != nil {
+		run.Head, run.Bytes = seen.run.Head, seen.run.Bytes
+		return run, seen.chunks, nil
+	}
+	arrived, err := r.pieces(ctx, r.q.arrivals, []any{row.row, run.Head}, func([]buffer.Chunk) bool { return true })
+	run.Head += int64(len(arrived))
+	run.Bytes += span(arrived)
+	return run, arrived, err
 }
 
 func (r reading) run(ctx context.Context, id ulid.ULID) (runRow, buffer.Run, error) {
@@ -144,19 +178,47 @@ func (r reading) run(ctx context.Context, id ulid.ULID) (runRow, buffer.Run, err
 	return row, run, err
 }
 
-func (r reading) chunks(ctx context.Context, row, from int64, max int) ([]buffer.Chunk, error) {
-	rows, err := r.tx.StmtContext(ctx, r.q.chunks).QueryContext(ctx, row, from, max, pageChunks)
+// chunks reads those of a run from position from on, none at or after head: at least one where it is
+// there, then what fits.
+func (r reading) chunks(ctx context.Context, row, from, head int64, max int) ([]buffer.Chunk, error) {
+	after := func(chunks []buffer.Chunk) []buffer.Chunk {
+		if len(chunks) == 0 || chunks[0].Pos > from {
+			return nil
+		}
+		return chunks[min(from-chunks[0].Pos, int64(len(chunks))):]
+	}
+	all, err := r.pieces(ctx, r.q.segments, []any{row, from}, func(chunks []buffer.Chunk) bool {
+		page := after(chunks)
+		return len(page) == 0 || len(page) < pageChunks && span(page) < int64(max)
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := after(all)
+	page = page[:min(int64(len(page)), head-from, pageChunks)]
+	n := fit(page, max)
+	return page[:n:n], nil
+}
+
+// pieces reads rows until more says that it is enough.
+func (r reading) pieces(ctx context.Context, query *sql.Stmt, args []any, more func([]buffer.Chunk) bool) ([]buffer.Chunk, error) {
+	rows, err := r.tx.StmtContext(ctx, query).QueryContext(ctx, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close() // Err below says whether all came
 	var chunks []buffer.Chunk
-	for rows.Next() {
-		var c buffer.Chunk
-		if err := rows.Scan(&c.Pos, &c.End, &c.Data); err != nil {
+	for more(chunks) && rows.Next() {
+		var p piece
+		if err := rows.Scan(&p.pos, &p.start, &p.sizes, &p.data); err != nil {
 			return nil, err
 		}
-		chunks = append(chunks, c)
+		if len(chunks) > 0 && p.pos != chunks[len(chunks)-1].Pos+1 {
+			return nil, fmt.Errorf("no chunk %d, but %d", chunks[len(chunks)-1].Pos+1, p.pos)
+		}
+		if chunks, err = p.unpack(chunks); err != nil {
+			return nil, err
+		}
 	}
 	return chunks, rows.Err()
 }

@@ -55,9 +55,13 @@ func (o *recoverOp) apply(t *tx) (refusal, err error) {
 			return nil, fmt.Errorf("run %s: %w", id, err)
 		}
 	}
-	if o.done = len(ids) < recoverStep; o.done {
-		_, err = t.exec(markRecovered, t.now.UnixMilli(), t.w.owner)
+	if o.done = len(ids) < recoverStep; !o.done {
+		return nil, nil
 	}
+	if _, err := t.exec(sweepArrivals); err != nil {
+		return nil, fmt.Errorf("delete arrivals: %w", err)
+	}
+	_, err = t.exec(markRecovered, t.now.UnixMilli(), t.w.owner)
 	return nil, err
 }
 

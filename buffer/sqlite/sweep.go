@@ -13,7 +13,7 @@ import (
 // The bounds of one step, so that appends wait no longer for it than for each other.
 const (
 	sweepRuns   = 256
-	sweepChunks = 2000
+	sweepChunks = 1 << 16
 	sweepBytes  = 8 << 20
 )
 

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -38,7 +37,7 @@ func (o *expire) apply(t *tx) (refusal, err error) {
 	return nil, nil
 }
 
-// drop deletes chunks of released runs up to the bounds of a step, each run's from its beginning on:
+// drop deletes segments of released runs up to the bounds of a step, each run's from its beginning on:
 // who reads it from there is refused at once, who is far ahead may still get to the end.
 type drop struct {
 	runs     []aged
@@ -48,12 +47,9 @@ type drop struct {
 }
 
 const (
-	// selectCut is the last chunk that fits into a step.
-	selectCut = `SELECT max(pos), max("end"), min("end") FROM (SELECT pos, "end" FROM chunks WHERE run = ? AND "end" <= ? ORDER BY pos LIMIT ?)`
-	// selectFirst is where the run begins by now.
-	selectFirst = `SELECT pos, "end" FROM chunks WHERE run = ? ORDER BY pos LIMIT 1`
-	deleteUpTo  = `DELETE FROM chunks WHERE run = ? AND pos <= ?`
-	markSwept   = `UPDATE runs SET swept = ? WHERE run = ? AND released IS NOT NULL`
+	selectFirst   = `SELECT id, json_array_length(sizes), length(data) FROM segments WHERE run = ? ORDER BY pos LIMIT 1`
+	deleteSegment = `DELETE FROM segments WHERE id = ?`
+	markSwept     = `UPDATE runs SET swept = ? WHERE run = ? AND released IS NOT NULL`
 )
 
 func (o *drop) apply(t *tx) (refusal, err error) {
@@ -71,30 +67,25 @@ func (o *drop) apply(t *tx) (refusal, err error) {
 	return nil, nil
 }
 
-// step deletes from one run, and reports whether that was all of it.
+// step deletes from one run, and reports whether that was all of it. A segment goes as a whole.
 func (o *drop) step(t *tx, r aged) (done bool, err error) {
-	var pos, end int64
-	some, err := t.scan(selectFirst, []any{r.row}, &pos, &end)
-	if err != nil {
-		return false, err
-	}
-	if some {
-		if o.chunks >= sweepChunks || o.bytes >= sweepBytes {
-			return false, nil
-		}
-		var cut, last, first sql.NullInt64
-		if _, err := t.scan(selectCut, []any{r.row, end + sweepBytes - o.bytes, sweepChunks - o.chunks}, &cut, &last, &first); err != nil {
-			return false, err
-		}
-		n, err := t.exec(deleteUpTo, r.row, cut.Int64)
+	for {
+		var id, chunks, bytes int64
+		some, err := t.scan(selectFirst, []any{r.row}, &id, &chunks, &bytes)
 		if err != nil {
 			return false, err
 		}
-		o.chunks += n
-		o.bytes += last.Int64 - first.Int64
-		if some, err = t.scan(selectFirst, []any{r.row}, &pos, &end); err != nil || some {
+		if !some {
+			break
+		}
+		if o.chunks >= sweepChunks || o.bytes >= sweepBytes {
+			return false, nil
+		}
+		if _, err := t.exec(deleteSegment, id); err != nil {
 			return false, err
 		}
+		o.chunks += chunks
+		o.bytes += bytes
 	}
 	if _, err := t.exec(markSwept, t.now.UnixMilli(), r.row); err != nil {
 		return false, err
@@ -140,7 +131,7 @@ func (t *tx) forget(id ulid.ULID) error {
 			return err
 		}
 	}
-	delete(t.drafts, id)
+	t.drop(id)
 	t.gone = append(t.gone, id)
 	return nil
 }

@@ -3,10 +3,11 @@ package sqlite
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"go.uber.org/zap"
 
 	"github.com/spool-dev/spool/buffer"
 )
@@ -21,10 +22,13 @@ type tx struct {
 	sent   bool // COMMIT has been run
 	number int64
 
-	drafts map[ulid.ULID]*draft
-	gone   []ulid.ULID // runs that memory must forget
-	chunks []any       // what is still to be inserted, four values each
-	bytes  int64
+	drafts  map[ulid.ULID]*draft
+	order   []*draft                 // the same, as they came
+	gone    []ulid.ULID              // runs that memory must forget
+	foreign map[int64][]buffer.Chunk // see arrived
+	deleted int64                    // the arrivals up to this one are deleted
+	last    *draft                   // the one whose arrival was inserted last
+	bytes   int64                    // of chunks
 
 	checkpoint bool // to be followed by one
 }
@@ -34,9 +38,13 @@ type draft struct {
 	row     int64
 	owner   int64
 	run     buffer.Run
-	added   []buffer.Chunk
-	fresh   bool // created by this transaction
+	stored  int64          // the head of what segments hold
+	arrived []buffer.Chunk // from there on, as before this transaction
+	added   []buffer.Chunk // by this transaction
+	fresh   bool           // created by this transaction
 	changed bool
+	settle  bool  // everything is to go into segments, or has
+	arrival int64 // the row that holds added; 0 for none
 }
 
 func (w *writer) begin() *tx {
@@ -46,6 +54,9 @@ func (w *writer) begin() *tx {
 
 // apply carries out the batch and returns each request's refusal. Who has left by now is skipped.
 func (t *tx) apply(batch []*request) (refusals []error, err error) {
+	if err := t.begin(); err != nil {
+		return nil, err
+	}
 	refusals = make([]error, len(batch))
 	for i, r := range batch {
 		if err := r.ctx.Err(); err != nil {
@@ -56,15 +67,12 @@ func (t *tx) apply(batch []*request) (refusals []error, err error) {
 			return nil, err
 		}
 	}
-	return refusals, t.insertChunks()
+	return refusals, t.write()
 }
 
-// exec changes the file, inside the transaction that it opens with the first change.
+// exec changes the file.
 func (t *tx) exec(query string, args ...any) (int64, error) {
 	if err := t.w.s.cfg.fault("write"); err != nil {
-		return 0, err
-	}
-	if err := t.begin(); err != nil {
 		return 0, err
 	}
 	t.wrote = true
@@ -74,9 +82,6 @@ func (t *tx) exec(query string, args ...any) (int64, error) {
 // insert is exec for one row, whose new integer key goes to row.
 func (t *tx) insert(query string, row *int64, args ...any) error {
 	if err := t.w.s.cfg.fault("write"); err != nil {
-		return err
-	}
-	if err := t.begin(); err != nil {
 		return err
 	}
 	t.wrote = true
@@ -89,14 +94,25 @@ func (t *tx) scan(query string, args []any, dest ...any) (bool, error) {
 	return t.w.conn.scan(query, args, dest...)
 }
 
+// begin takes the file's lock, and looks whether another process has changed it: then nothing that
+// memory says is believed before it was looked up.
 func (t *tx) begin() error {
-	if t.open {
-		return nil
-	}
-	if _, err := t.w.conn.exec("BEGIN IMMEDIATE"); err != nil {
+	if err := t.w.conn.execHot("BEGIN IMMEDIATE", nil); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	t.open = true
+	var version int64
+	if _, err := t.scan("PRAGMA data_version", nil, &version); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	if version == t.w.version {
+		return nil
+	}
+	var last int64
+	if _, err := t.scan(selectLastArrival, nil, &last); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	t.w.version, t.w.age, t.w.arrival = version, t.w.age+1, max(t.w.arrival, last)
 	return nil
 }
 
@@ -105,29 +121,45 @@ func (t *tx) commit() error {
 	if !t.wrote {
 		return t.rollback()
 	}
-	n, err := t.exec(markCommit, t.number, t.w.owner)
-	if err != nil {
-		return fmt.Errorf("mark commit: %w", err)
-	}
-	if n == 0 {
-		return errors.New("mark commit: this owner is not in the file")
+	if t.last == nil {
+		n, err := t.exec(markCommit, t.number, t.w.owner)
+		if err != nil {
+			return fmt.Errorf("mark commit: %w", err)
+		}
+		if n == 0 {
+			return errors.New("mark commit: this owner is not in the file")
+		}
 	}
 	if err := t.w.s.cfg.fault("commit"); err != nil {
 		return err
 	}
 	t.sent = true
-	if _, err := t.w.conn.exec("COMMIT"); err != nil {
+	if err := t.w.conn.execHot("COMMIT", nil); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return t.w.s.cfg.fault("committed")
 }
 
-// undo ends a transaction that has failed, and reports whether it is in the file all the same.
-func (t *tx) undo() (kept bool) {
+// undo ends a transaction that has failed with err. It returns nil where it is in the file all the same.
+func (t *tx) undo(err error) error {
 	// SQLite may have rolled back by itself, and then this fails. If it could not, BEGIN will tell.
 	_ = t.rollback()
-	return t.sent && t.w.kept(t.number)
+	if !t.sent {
+		return err
+	}
+	kept, known := t.w.kept(t)
+	switch {
+	case !known:
+		return errUnknown
+	case !kept:
+		return err
+	}
+	t.w.s.log.Warn("commit was kept though it reported a failure", zap.Error(err))
+	return nil
 }
+
+// errUnknown ends a transaction of which nobody could find out whether it is in the file.
+var errUnknown = fmt.Errorf("%w, and its last commit is not known to be kept", buffer.ErrClosed)
 
 func (t *tx) rollback() error {
 	if !t.open {
@@ -141,36 +173,65 @@ func (t *tx) rollback() error {
 // show makes what was committed visible, and only then rings.
 func (t *tx) show() {
 	win := t.w.s.window
-	for _, d := range t.drafts {
-		if d.changed {
-			win.publish(d)
+	for _, d := range t.order {
+		if d.changed || d.settle {
+			t.w.publish(d)
 		}
 	}
 	for _, id := range t.gone {
 		win.forget(id)
 	}
+	t.w.arrivals.gone = max(t.w.arrivals.gone, t.deleted)
+	t.w.arrivals.trim()
 	win.evict()
-	for id, d := range t.drafts {
+	for _, d := range t.order {
 		if d.changed {
-			t.w.s.bells.ring(id)
+			t.w.s.bells.ring(d.run.ID)
 		}
 	}
 }
 
 // pages is about how much the transaction added to the write-ahead log.
-func (t *tx) pages() int64 { return 4 + 3*int64(len(t.drafts)) + t.bytes/pageSize }
+func (t *tx) pages() int64 { return 4 + int64(len(t.order)) + t.bytes/pageSize }
 
 // draft returns the run as this transaction sees it; nil where there is none.
 func (t *tx) draft(id ulid.ULID) (*draft, error) {
 	if d := t.drafts[id]; d != nil {
 		return d, nil
 	}
-	if r := t.w.s.window.runs[id]; r != nil {
-		d := &draft{row: r.row, owner: r.owner, run: *r.view.Load().run}
-		t.drafts[id] = d
-		return d, nil
+	r := t.w.s.window.runs[id]
+	if r == nil {
+		return t.load(id)
 	}
-	return t.load(id)
+	if r.age != t.w.age {
+		owned, err := t.scan(selectOwned, []any{r.row, r.owner}, new(int64))
+		if err != nil {
+			return nil, fmt.Errorf("read owner: %w", err)
+		}
+		if !owned {
+			t.w.s.window.forget(id)
+			return t.load(id)
+		}
+		r.age = t.w.age
+	}
+	v := r.view.Load()
+	d := &draft{row: r.row, owner: r.owner, run: *v.run, stored: r.stored}
+	if v.run.State.Live() {
+		d.arrived = v.chunks[r.stored-v.first:]
+	}
+	t.keep(d)
+	return d, nil
+}
+
+func (t *tx) keep(d *draft) {
+	t.drafts[d.run.ID] = d
+	t.order = append(t.order, d)
+}
+
+// drop forgets what the transaction made of a run.
+func (t *tx) drop(id ulid.ULID) {
+	delete(t.drafts, id)
+	t.order = slices.DeleteFunc(t.order, func(d *draft) bool { return d.run.ID == id })
 }
 
 // load reads the run from the file, whatever memory says.
@@ -187,48 +248,26 @@ func (t *tx) load(id ulid.ULID) (*draft, error) {
 	if d.run, err = row.run(); err != nil {
 		return nil, err
 	}
-	t.drafts[id] = d
+	d.stored = d.run.Head
+	if d.run.State.Live() {
+		if d.arrived, err = t.arrived(d.row); err != nil {
+			return nil, err
+		}
+		d.run.Head += int64(len(d.arrived))
+		d.run.Bytes += span(d.arrived)
+	}
+	t.drop(id)
+	t.keep(d)
 	return d, nil
-}
-
-// The rows of one INSERT: as many as pay, and one for what is left over.
-const insertRows = 64
-
-var (
-	insertOne  = insertChunks(1)
-	insertMany = insertChunks(insertRows)
-)
-
-func insertChunks(n int) string {
-	return `INSERT INTO chunks (run, pos, "end", data) VALUES (?, ?, ?, ?)` + strings.Repeat(", (?, ?, ?, ?)", n-1)
 }
 
 // add gives chunks their positions and offsets behind those of d.
 func (t *tx) add(d *draft, chunks [][]byte) {
+	d.added = slices.Grow(d.added, len(chunks))
 	for _, data := range chunks {
-		if data == nil {
-			data = []byte{} // nil would be NULL
-		}
 		d.run.Bytes += int64(len(data))
 		t.bytes += int64(len(data))
 		d.added = append(d.added, buffer.Chunk{Pos: d.run.Head, End: d.run.Bytes, Data: data})
-		t.chunks = append(t.chunks, d.row, d.run.Head, d.run.Bytes, data)
 		d.run.Head++
 	}
-}
-
-// insertChunks writes the chunks of all runs of the batch together.
-func (t *tx) insertChunks() error {
-	const width = 4
-	for len(t.chunks) > 0 {
-		query, n := insertOne, width
-		if len(t.chunks) >= insertRows*width {
-			query, n = insertMany, insertRows*width
-		}
-		if _, err := t.exec(query, t.chunks[:n]...); err != nil {
-			return fmt.Errorf("insert chunks: %w", err)
-		}
-		t.chunks = t.chunks[n:]
-	}
-	return nil
 }

@@ -26,7 +26,7 @@ type window struct {
 	// The rest is the writer's own.
 	limit int64
 	held  int64
-	order []segment // oldest first
+	order []share // oldest first
 }
 
 // recent is one run in the window.
@@ -36,9 +36,11 @@ type recent struct {
 	view  atomic.Pointer[view]
 
 	// The writer's own.
-	held int64
-	dead int // chunks that were evicted, but whose array is still in use
-	gone bool
+	held   int64
+	dead   int   // chunks that were evicted, but whose array is still in use
+	stored int64 // the head of what is in segments; what comes after it is in memory
+	age    int64 // of the file, when the owner was last looked up
+	gone   bool
 }
 
 // view is what one commit left: chunks are those of run from position first to the head.
@@ -48,10 +50,11 @@ type view struct {
 	chunks []buffer.Chunk
 }
 
-// segment is what one commit added for one run: the unit of eviction.
-type segment struct {
+// share is what one commit added for one run: the unit of eviction.
+type share struct {
 	of     *recent
 	chunks int
+	head   int64 // of the run, after it
 	cost   int64
 }
 
@@ -59,17 +62,22 @@ func newWindow(limit int64) *window {
 	return &window{runs: map[ulid.ULID]*recent{}, limit: max(limit, 0)}
 }
 
-// read answers from memory where it can: not for what was evicted, and not beyond the head that it
-// knows, since another reader may have seen a commit that is announced in a moment.
-func (w *window) read(id ulid.ULID, from int64, max int) (buffer.Page, bool) {
+// get is what memory has of a run; nil where it has none.
+func (w *window) get(id ulid.ULID) *view {
 	w.mu.RLock()
 	r := w.runs[id]
 	w.mu.RUnlock()
 	if r == nil {
-		return buffer.Page{}, false
+		return nil
 	}
-	v := r.view.Load()
-	if from < v.first || from > v.run.Head {
+	return r.view.Load()
+}
+
+// read answers from memory where it can: not for what was evicted, and not beyond the head that it
+// knows, since another reader may have seen a commit that is announced in a moment.
+func (w *window) read(id ulid.ULID, from int64, max int) (buffer.Page, bool) {
+	v := w.get(id)
+	if v == nil || from < v.first || from > v.run.Head {
 		return buffer.Page{}, false
 	}
 	rest := v.chunks[from-v.first:]
@@ -91,12 +99,12 @@ func fit(chunks []buffer.Chunk, max int) int {
 }
 
 // publish shows what a commit did to a run. Runs of other owners and runs that ended before are not
-// taken up: they are read from the file.
-func (w *window) publish(d *draft) {
+// taken up, and nil: they are read from the file.
+func (w *window) publish(d *draft) *recent {
 	r := w.runs[d.run.ID]
 	if r == nil {
 		if !d.fresh {
-			return
+			return nil
 		}
 		r = &recent{row: d.row, owner: d.owner}
 		r.view.Store(&view{run: &d.run})
@@ -104,20 +112,21 @@ func (w *window) publish(d *draft) {
 		w.runs[d.run.ID] = r
 		w.mu.Unlock()
 	}
+	r.stored = d.stored
 	old := r.view.Load()
 	// Readers hold shorter slices of the same array; appending behind their ends is invisible to them.
 	r.view.Store(&view{run: &d.run, first: old.first, chunks: append(old.chunks, d.added...)})
 	if len(d.added) > 0 {
-		cost := int64(len(d.added)) * chunkCost
-		for _, c := range d.added {
-			cost += int64(len(c.Data))
-		}
-		w.add(segment{of: r, chunks: len(d.added), cost: cost})
+		w.add(share{of: r, chunks: len(d.added), head: d.run.Head, cost: cost(d.added)})
 	}
 	if d.run.State.Ended() && (d.fresh || old.run.State.Live()) {
-		w.add(segment{of: r, cost: runCost + weight(&d.run)})
+		w.add(share{of: r, cost: runCost + weight(&d.run)})
 	}
+	return r
 }
+
+// cost is what is reckoned for chunks.
+func cost(chunks []buffer.Chunk) int64 { return span(chunks) + int64(len(chunks))*chunkCost }
 
 // weight is what a run's own facts take beyond the ordinary, in bytes.
 func weight(r *buffer.Run) int64 {
@@ -131,18 +140,21 @@ func weight(r *buffer.Run) int64 {
 	return int64(n)
 }
 
-func (w *window) add(s segment) {
+func (w *window) add(s share) {
 	w.order = append(w.order, s)
 	s.of.held += s.cost
 	w.held += s.cost
 }
 
 // evict gives up the oldest until the rest fits: an ended run as a whole, of a live run its oldest
-// chunks only.
+// chunks only, and none that is not in a segment yet: the writer puts it there before long.
 func (w *window) evict() {
 	for w.held > w.limit && len(w.order) > 0 {
 		s := w.order[0]
-		w.order[0] = segment{}
+		if !s.of.over(s.head) {
+			return
+		}
+		w.order[0] = share{}
 		w.order = w.order[1:]
 		switch {
 		case s.of.gone:

@@ -66,7 +66,7 @@ func grow(w *window, id ulid.ULID, to buffer.State, size int) {
 	d.run.Bytes += int64(size)
 	d.added = []buffer.Chunk{{Pos: d.run.Head, End: d.run.Bytes, Data: make([]byte, size)}}
 	d.run.Head++
-	d.run.State = to
+	d.run.State, d.stored = to, d.run.Head // as if each commit went into a segment
 	w.publish(d)
 	w.evict()
 }

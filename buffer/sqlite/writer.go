@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -26,16 +27,27 @@ type writer struct {
 	s     *Store
 	conn  *conn
 	owner int64
-	// number counts this owner's transactions. Each stores its own, so that the file itself says
-	// whether a COMMIT that reported a failure has happened.
+	// number counts this owner's transactions. Each stores its own, or an arrival, so that the file
+	// itself says whether a COMMIT that reported a failure has happened.
 	number int64
+
+	arrivals arrivals
+	arrival  int64 // the id of the last arrival
+	version  int64 // of the file, as this connection sees it: another one's commit changes it
+	age      int64 // counts the versions
+
+	args []driver.NamedValue // used again and again
 }
 
 const (
 	insertOwner   = "INSERT INTO owners (started) VALUES (?) RETURNING id"
 	endOwner      = "UPDATE owners SET ended = ? WHERE id = ?"
 	markCommit    = "UPDATE owners SET commits = ? WHERE id = ?"
-	selectCommits = "SELECT commits FROM owners WHERE id = ?"
+	selectCommits = "SELECT 1 FROM owners WHERE id = ? AND commits = ?"
+	selectArrival = "SELECT 1 FROM arrivals WHERE id = ? AND run = ? AND pos = ?"
+	selectOwned   = "SELECT 1 FROM runs WHERE run = ? AND owner = ?"
+	// selectLastArrival and selectLowest are where the table ends, and what is before its beginning.
+	selectLastArrival = "SELECT coalesce(max(id), 0) FROM arrivals"
 )
 
 func newWriter(ctx context.Context, s *Store) (*writer, error) {
@@ -43,8 +55,11 @@ func newWriter(ctx context.Context, s *Store) (*writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	w := &writer{s: s, conn: c}
+	w := &writer{s: s, conn: c, arrivals: arrivals{limit: max(0, min(maxArrivals, s.cfg.Window/2))}}
 	if _, err := c.scan(insertOwner, []any{s.now().UnixMilli()}, &w.owner); err != nil {
+		return nil, errors.Join(fmt.Errorf("open log: %w", err), c.close())
+	}
+	if _, err := c.scan(selectLowest, nil, &w.arrivals.gone); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log: %w", err), c.close())
 	}
 	return w, nil
@@ -68,6 +83,12 @@ func (w *writer) commit(batch []*request) {
 		return
 	}
 	w.s.log.Error("commit failed", zap.Int("requests", len(batch)), zap.Error(err))
+	if errors.Is(err, errUnknown) { // a second try could store the same again
+		for _, r := range batch {
+			r.answer(err)
+		}
+		return
+	}
 	for _, r := range batch {
 		if err := w.transact([]*request{r}); err != nil {
 			r.answer(fmt.Errorf("%w: %w", buffer.ErrStorage, err))
@@ -84,10 +105,9 @@ func (w *writer) transact(batch []*request) error {
 		err = t.commit()
 	}
 	if err != nil {
-		if kept := t.undo(); !kept {
+		if err = t.undo(err); err != nil {
 			return err
 		}
-		w.s.log.Warn("commit was kept though it reported a failure", zap.Error(err))
 	}
 	t.show()
 	for i, r := range batch {
@@ -107,23 +127,42 @@ func (w *writer) transact(batch []*request) error {
 // retryPause is the time between two looks at a file that cannot be read.
 const retryPause = 100 * time.Millisecond
 
-// kept finds out whether transaction number is in the file. It asks until it knows; only the end of
-// the store makes it give up, and then nobody is told that it was.
-func (w *writer) kept(number int64) bool {
+// kept finds out whether t is in the file. It asks until it knows; only the end of the store makes it
+// give up.
+func (w *writer) kept(t *tx) (kept, known bool) {
+	query, args := selectCommits, []any{w.owner, t.number}
+	if d := t.last; d != nil {
+		query, args = selectArrival, []any{d.arrival, d.row, d.added[0].Pos}
+	}
 	for {
-		var have int64
+		var have bool
 		err := w.s.cfg.fault("look")
 		if err == nil {
-			_, err = w.conn.scan(selectCommits, []any{w.owner}, &have)
+			have, err = w.conn.scan(query, args, new(int64))
 		}
 		if err == nil {
-			return have == number
+			return have, true
 		}
 		w.s.log.Error("log cannot be read", zap.Error(err))
 		if w.s.queue.pause(retryPause) {
-			return false
+			return false, false
 		}
 	}
+}
+
+// publish shows one run, and takes note of where its new chunks are.
+func (w *writer) publish(d *draft) {
+	r := w.s.window.publish(d)
+	if r == nil {
+		return
+	}
+	if d.fresh {
+		r.age = w.age
+	}
+	if d.arrival == 0 {
+		return
+	}
+	w.arrivals.add(arrival{of: r, id: d.arrival, head: d.run.Head, cost: cost(d.added)})
 }
 
 // end marks the owner as gone by its own will.
