@@ -41,9 +41,6 @@ type answer struct {
 	held bool   // … before the run had committed
 }
 
-// errEarly ends a wait whose time is over.
-var errEarly = errors.New("nothing yet")
-
 // serve places the tail and delivers it to its end. It returns when the answer has ended cleanly,
 // and panics with http.ErrAbortHandler when it must not look whole.
 func (a *answer) serve(start resume.Start) {
@@ -93,7 +90,7 @@ func (a *answer) follow(ctx context.Context) {
 	for {
 		page, err := a.next(ctx, wait)
 		switch {
-		case errors.Is(err, errEarly):
+		case errors.Is(err, resume.ErrQuiet):
 			if !a.quiet(page) {
 				return
 			}
@@ -113,7 +110,7 @@ func (a *answer) follow(ctx context.Context) {
 	}
 }
 
-// next is the tail's next page, or errEarly after wait; 0 waits without end. A run that has
+// next is the tail's next page, or resume.ErrQuiet after wait; 0 waits without end. A run that has
 // committed has a status to send while its next chunk is waited for.
 func (a *answer) next(ctx context.Context, wait time.Duration) (buffer.Page, error) {
 	if !a.sent {
@@ -130,9 +127,7 @@ func (a *answer) next(ctx context.Context, wait time.Duration) (buffer.Page, err
 	if wait <= 0 {
 		return a.tail.Next(ctx)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, errEarly)
-	defer cancel()
-	return a.tail.Next(ctx)
+	return a.tail.Within(ctx, wait)
 }
 
 // pause is how long a quiet connection stays without a sign of life; 0 for ever.
@@ -175,13 +170,14 @@ func (a *answer) deliver(page buffer.Page) bool {
 	if a.held && page.Run.State == buffer.Failed {
 		return true // the refusal's body is no part of a stream that has begun; end tells of it
 	}
-	for _, c := range page.Chunks {
-		a.last = c.Data
-		data := c.Data[min(a.skip, int64(len(c.Data))):]
+	if n := len(page.Chunks); n > 0 {
+		a.last = page.Chunks[n-1].Data
+	}
+	if !a.socket().writeAll(page.Chunks, a.skip) {
+		return false
+	}
+	if len(page.Chunks) > 0 {
 		a.skip = 0
-		if !a.write(data) {
-			return false
-		}
 	}
 	return a.flush()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/frame"
 	"github.com/spool-dev/spool/buffer/provider"
+	"github.com/spool-dev/spool/resume"
 )
 
 // end closes an answer as its run ended: a completed run and a stored refusal end cleanly, whatever
@@ -129,11 +130,9 @@ func (a *answer) stored(ctx context.Context) {
 
 // poll answers as soon as there is one chunk, with what is there then, or 204 after the wait.
 func (a *answer) poll(ctx context.Context, wait time.Duration) {
-	bounded, cancel := context.WithTimeoutCause(ctx, wait, errEarly)
-	defer cancel()
-	page, err := a.tail.Next(bounded)
+	page, err := a.tail.Within(ctx, wait)
 	switch {
-	case errors.Is(err, errEarly):
+	case errors.Is(err, resume.ErrQuiet):
 		a.nothing(page.Run)
 	case err == io.EOF:
 		a.deliver(page)

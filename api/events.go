@@ -153,7 +153,7 @@ type news struct {
 	page   buffer.Page
 	phase  string // a new one; empty for none
 	caught bool   // the reader has all there is now
-	err    error  // io.EOF at the end; errEarly where the reader does not follow
+	err    error  // io.EOF at the end; resume.ErrQuiet where the reader does not follow
 }
 
 // serve writes what the pulls bring. There is no queue between them: a pull that has a page waits
@@ -177,7 +177,7 @@ func (e *eventStream) serve(ctx context.Context) {
 	for e.open() > 0 {
 		select {
 		case n := <-feed:
-			if n.err != nil && n.err != io.EOF && n.err != errEarly {
+			if n.err != nil && n.err != io.EOF && n.err != resume.ErrQuiet {
 				if ctx.Err() == nil {
 					panic(http.ErrAbortHandler) // the log cannot be read on: the page comes back
 				}
@@ -241,9 +241,9 @@ func (e *eventStream) look(ctx context.Context, t *eventTail, phase string) news
 	}
 	live := n.page.Run.State.Live()
 	if !t.follow && live && t.Pos() >= t.Run.Head {
-		n.err = errEarly
+		n.err = resume.ErrQuiet
 	}
-	if live && !t.caught && (len(n.page.Chunks) == 0 || n.err == errEarly) {
+	if live && !t.caught && (len(n.page.Chunks) == 0 || n.err == resume.ErrQuiet) {
 		n.caught, t.caught = true, true
 	}
 	return n

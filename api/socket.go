@@ -2,7 +2,10 @@ package api
 
 import (
 	"net/http"
+	"sync"
 	"time"
+
+	"github.com/spool-dev/spool/buffer"
 )
 
 // socket is a client's connection, or its stream of one, as its handler writes to it: what is
@@ -20,6 +23,43 @@ func (s socket) write(b []byte) bool {
 	s.hurry()
 	_, err := s.w.Write(b)
 	return err == nil
+}
+
+// joinBytes is the size from which a chunk is written as it is, and the most that is joined.
+const joinBytes = 32 << 10
+
+var joins = sync.Pool{New: func() any { return new([joinBytes]byte) }}
+
+// writeAll writes chunks, less the first skip bytes, in few writes: small ones are joined.
+func (s socket) writeAll(chunks []buffer.Chunk, skip int64) bool {
+	if len(chunks) == 0 {
+		return true
+	}
+	if len(chunks) == 1 {
+		data := chunks[0].Data
+		return s.write(data[min(skip, int64(len(data))):])
+	}
+	space := joins.Get().(*[joinBytes]byte)
+	defer joins.Put(space)
+	joined := space[:0]
+	for _, c := range chunks {
+		data := c.Data[min(skip, int64(len(c.Data))):]
+		skip = 0
+		if len(joined)+len(data) > joinBytes {
+			if !s.write(joined) {
+				return false
+			}
+			joined = joined[:0]
+		}
+		if len(data) > joinBytes {
+			if !s.write(data) {
+				return false
+			}
+			continue
+		}
+		joined = append(joined, data...)
+	}
+	return s.write(joined)
 }
 
 // flush hands over what was written. The deadline ends with it: on HTTP/2 one that passes while

@@ -15,8 +15,8 @@ const (
 	maxRefusal = 4 << 20
 )
 
-// arrival is one thing that came from the provider: the head, then chunks, then the end of the body
-// in err (io.EOF, or what broke). The last chunks and the end come together where they came so.
+// arrival is what came from the provider: the head, then chunks, then the end of the body in err (io.EOF,
+// or what broke). They come together where nobody took them in between.
 type arrival struct {
 	head    *head
 	chunks  [][]byte
@@ -39,22 +39,12 @@ type cutting struct {
 	max    int  // bytes of one chunk
 }
 
-// receive sends one request and passes on what comes, in order, until the body ends or ctx does.
-// It reads one batch ahead of its consumer and no further: a log that cannot follow slows the
-// provider down by TCP. It closes out, and owns the body.
-func receive(ctx context.Context, c *provider.Client, send provider.Send, w *provider.Wire, cut cutting, out chan<- arrival) {
-	defer close(out)
-	emit := func(a arrival) bool {
-		select {
-		case out <- a:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
+// receive sends one request and passes on what comes, in order, until the body ends or ctx does. It
+// owns the body.
+func receive(ctx context.Context, c *provider.Client, send provider.Send, w *provider.Wire, cut cutting, out *inbox) {
 	answer, err := c.Open(ctx, send, w)
 	if err != nil {
-		emit(arrival{err: err})
+		out.put(ctx, arrival{err: err})
 		return
 	}
 	defer answer.Body.Close() // the drain has decided by then: nothing that Close says could change it
@@ -63,13 +53,13 @@ func receive(ctx context.Context, c *provider.Client, send provider.Send, w *pro
 	if !h.success() {
 		h.framing, limit = frame.Whole, maxRefusal
 	}
-	if !emit(arrival{head: h}) {
+	if !out.put(ctx, arrival{head: h}) {
 		return
 	}
 	sc := frame.NewScanner(answer.Body, h.framing, limit)
 	for {
 		a := gather(sc)
-		if !emit(a) || a.err != nil {
+		if !out.put(ctx, a) || a.err != nil {
 			return
 		}
 	}

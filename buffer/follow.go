@@ -73,7 +73,7 @@ func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again b
 	}
 
 	sending, hangUp := context.WithCancel(ctx)
-	arrivals := make(chan arrival)
+	arrivals := newInbox()
 	var receiver sync.WaitGroup
 	receiver.Go(func() {
 		receive(sending, d.rs.client, d.way.send, wire, cutting{stream: d.started.Stream, max: d.rs.cfg.MaxChunk}, arrivals)
@@ -90,8 +90,8 @@ func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again b
 }
 
 // follow takes what arrives until the attempt has ended. Its error is the log's.
-func (s *stream) follow(ctx context.Context, arrivals <-chan arrival) (*ending, error) {
-	timer := time.NewTimer(0)
+func (s *stream) follow(ctx context.Context, arrivals *inbox) (*ending, error) {
+	timer, rings := time.NewTimer(0), time.Time{}
 	defer timer.Stop()
 	wrote := s.clocks.wire.Wrote()
 	for {
@@ -101,13 +101,16 @@ func (s *stream) follow(ctx context.Context, arrivals <-chan arrival) (*ending, 
 		}
 		var ring <-chan time.Time
 		if !at.IsZero() {
-			timer.Reset(time.Until(at))
+			if rings.IsZero() || at.Before(rings) { // else it is left to ring early: most clocks only move to later
+				timer.Reset(time.Until(at))
+				rings = at
+			}
 			ring = timer.C
 		}
 		select {
-		case a, ok := <-arrivals:
-			if !ok { // only when ctx has ended, which the next turn sees
-				arrivals = nil
+		case <-arrivals.filled:
+			a, ok := arrivals.take()
+			if !ok {
 				continue
 			}
 			if e, err := s.take(ctx, a); e != nil || err != nil {
@@ -119,6 +122,9 @@ func (s *stream) follow(ctx context.Context, arrivals <-chan arrival) (*ending, 
 				s.d.phase.set(phaseHeaders)
 			}
 		case <-ring:
+			if rings = (time.Time{}); time.Now().Before(at) {
+				continue
+			}
 			if e, err := s.ring(ctx, name); e != nil || err != nil {
 				return e, err
 			}
@@ -142,12 +148,11 @@ func (s *stream) ring(ctx context.Context, name alarm) (*ending, error) {
 	return e, nil
 }
 
-// take handles one arrival: it reads each chunk's meaning, commits what may be shown, and says when
-// the attempt is over.
+// take handles what has arrived: it reads each chunk's meaning, commits what may be shown, and says
+// when the attempt is over.
 func (s *stream) take(ctx context.Context, a arrival) (*ending, error) {
 	if a.head != nil {
 		s.begin(a.head)
-		return nil, nil
 	}
 	if s.head == nil { // the send itself broke
 		return s.end(a.err, noAlarm), nil

@@ -18,6 +18,9 @@ import (
 // has waited as long as it wanted.
 var ErrNotYet = errors.New("position has not come yet")
 
+// ErrQuiet says that a tail's Within has waited in vain.
+var ErrQuiet = tail.ErrQuiet
+
 // AheadError says that a position is beyond what the run has, or will ever have.
 type AheadError struct {
 	Next int64 // the run's head

@@ -5,7 +5,9 @@ package tail
 
 import (
 	"context"
+	"errors"
 	"io"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -22,11 +24,15 @@ type Log interface {
 	Watch(id ulid.ULID) (changed <-chan struct{}, stop func())
 }
 
+// ErrQuiet says that nothing has come for as long as the reader wanted to wait.
+var ErrQuiet = errors.New("nothing has come")
+
 // Cursor is one reader of one run. It is for one goroutine.
 type Cursor struct {
-	log Log
-	id  ulid.ULID
-	pos int64
+	log   Log
+	id    ulid.ULID
+	pos   int64
+	quiet alarm
 }
 
 // New returns a cursor whose first chunk is the one at position from.
@@ -38,40 +44,58 @@ func (c *Cursor) Pos() int64 { return c.pos }
 // Next returns the chunks from the cursor's position on, at least one, waiting for it while the run
 // is live. At the end of an ended run it returns io.EOF, with the page's Run set. Its other errors
 // are the store's, and ctx's cause of ending.
-func (c *Cursor) Next(ctx context.Context) (buffer.Page, error) {
+func (c *Cursor) Next(ctx context.Context) (buffer.Page, error) { return c.next(ctx, time.Time{}) }
+
+// Within is Next for a reader who waits no longer than d: then it returns ErrQuiet, with the page's
+// Run set.
+func (c *Cursor) Within(ctx context.Context, d time.Duration) (buffer.Page, error) {
+	return c.next(ctx, time.Now().Add(d))
+}
+
+// Poll is Next without the wait: an empty page where nothing is there yet.
+func (c *Cursor) Poll(ctx context.Context) (buffer.Page, error) { return c.read(ctx) }
+
+// next takes the bell, then reads, then waits: a commit between the read and the wait has rung the
+// bell already.
+func (c *Cursor) next(ctx context.Context, until time.Time) (buffer.Page, error) {
 	for {
-		page, err := c.step(ctx, true)
+		changed, stop := c.log.Watch(c.id)
+		page, err := c.read(ctx)
 		if err != nil || len(page.Chunks) > 0 {
+			stop()
+			return page, err
+		}
+		err = c.wait(ctx, changed, until)
+		stop()
+		if err != nil {
 			return page, err
 		}
 	}
 }
 
-// Poll is Next without the wait: an empty page where nothing is there yet.
-func (c *Cursor) Poll(ctx context.Context) (buffer.Page, error) { return c.step(ctx, false) }
+func (c *Cursor) wait(ctx context.Context, changed <-chan struct{}, until time.Time) error {
+	for {
+		select {
+		case <-changed:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.quiet.at(until):
+			if c.quiet.over(until) {
+				return ErrQuiet
+			}
+		}
+	}
+}
 
-// step takes the bell, then reads, then waits: a commit between the read and the wait has rung the
-// bell already.
-func (c *Cursor) step(ctx context.Context, wait bool) (buffer.Page, error) {
-	changed, stop := c.log.Watch(c.id)
-	defer stop()
+func (c *Cursor) read(ctx context.Context) (buffer.Page, error) {
 	page, err := c.log.Read(ctx, c.id, c.pos, PageBytes)
 	if err != nil {
 		return page, err
 	}
 	c.pos += int64(len(page.Chunks))
-	switch {
-	case len(page.Chunks) > 0:
-		return page, nil
-	case page.Run.State.Ended():
+	if len(page.Chunks) == 0 && page.Run.State.Ended() {
 		return page, io.EOF
-	case !wait:
-		return page, nil
 	}
-	select {
-	case <-changed:
-		return page, nil
-	case <-ctx.Done():
-		return page, context.Cause(ctx)
-	}
+	return page, nil
 }

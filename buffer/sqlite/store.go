@@ -144,6 +144,7 @@ func (s *Store) Close() error {
 		s.queue.close()
 		s.check.stop()
 		s.done.Wait()
+		s.window.ringAll()
 		s.bells.ringAll()
 		s.ended = errors.Join(s.writer.end(), s.closeFiles(), s.dir.close())
 		s.log.Info("log closed", zap.Int64("owner", s.writer.owner), zap.Error(s.ended))
@@ -164,7 +165,15 @@ func (s *Store) closeFiles() error {
 
 // Watch implements buffer.Store. Within one process no wake-up is lost.
 func (s *Store) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) {
-	return s.bells.watch(id)
+	if v := s.window.get(id); v != nil {
+		return v.bell, func() {}
+	}
+	changed, stop = s.bells.watch(id)
+	if v := s.window.get(id); v != nil { // it came in between, and perhaps rang before anybody listened
+		stop()
+		return v.bell, func() {}
+	}
+	return changed, stop
 }
 
 // now is the clock in the resolution of the file, so that what is in memory equals what is stored.

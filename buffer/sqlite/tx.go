@@ -173,9 +173,10 @@ func (t *tx) rollback() error {
 // show makes what was committed visible, and only then rings.
 func (t *tx) show() {
 	win := t.w.s.window
+	var bells []chan struct{}
 	for _, d := range t.order {
-		if d.changed || d.settle {
-			t.w.publish(d)
+		if bell := t.w.publish(d); bell != nil {
+			bells = append(bells, bell)
 		}
 	}
 	for _, id := range t.gone {
@@ -184,6 +185,9 @@ func (t *tx) show() {
 	t.w.arrivals.gone = max(t.w.arrivals.gone, t.deleted)
 	t.w.arrivals.trim()
 	win.evict()
+	for _, bell := range bells {
+		close(bell)
+	}
 	for _, d := range t.order {
 		if d.changed {
 			t.w.s.bells.ring(d.run.ID)

@@ -43,11 +43,13 @@ type recent struct {
 	gone   bool
 }
 
-// view is what one commit left: chunks are those of run from position first to the head.
+// view is what one commit left: chunks are those of run from position first to the head. Its bell is
+// closed when there is another.
 type view struct {
 	run    *buffer.Run
 	first  int64
 	chunks []buffer.Chunk
+	bell   chan struct{}
 }
 
 // share is what one commit added for one run: the unit of eviction.
@@ -98,16 +100,16 @@ func fit(chunks []buffer.Chunk, max int) int {
 	return n
 }
 
-// publish shows what a commit did to a run. Runs of other owners and runs that ended before are not
-// taken up, and nil: they are read from the file.
-func (w *window) publish(d *draft) *recent {
+// publish shows what a commit did to a run, and returns the bell to ring when all is shown. Runs of other
+// owners and runs that ended before are not taken up, and nil: they are read from the file.
+func (w *window) publish(d *draft) (*recent, chan struct{}) {
 	r := w.runs[d.run.ID]
 	if r == nil {
 		if !d.fresh {
-			return nil
+			return nil, nil
 		}
 		r = &recent{row: d.row, owner: d.owner}
-		r.view.Store(&view{run: &d.run})
+		r.view.Store(&view{run: &d.run, bell: make(chan struct{})})
 		w.mu.Lock()
 		w.runs[d.run.ID] = r
 		w.mu.Unlock()
@@ -115,14 +117,14 @@ func (w *window) publish(d *draft) *recent {
 	r.stored = d.stored
 	old := r.view.Load()
 	// Readers hold shorter slices of the same array; appending behind their ends is invisible to them.
-	r.view.Store(&view{run: &d.run, first: old.first, chunks: append(old.chunks, d.added...)})
+	r.view.Store(&view{run: &d.run, first: old.first, chunks: append(old.chunks, d.added...), bell: make(chan struct{})})
 	if len(d.added) > 0 {
 		w.add(share{of: r, chunks: len(d.added), head: d.run.Head, cost: cost(d.added)})
 	}
 	if d.run.State.Ended() && (d.fresh || old.run.State.Live()) {
 		w.add(share{of: r, cost: runCost + weight(&d.run)})
 	}
-	return r
+	return r, old.bell
 }
 
 // cost is what is reckoned for chunks.
@@ -177,10 +179,10 @@ func (r *recent) trim(n int) {
 		rest = slices.Clone(rest)
 		r.dead = 0
 	}
-	r.view.Store(&view{run: v.run, first: v.first + int64(n), chunks: rest})
+	r.view.Store(&view{run: v.run, first: v.first + int64(n), chunks: rest, bell: v.bell})
 }
 
-// forget drops a run: it is read from the file from now on.
+// forget drops a run: it is read from the file from now on, and its bell is another.
 func (w *window) forget(id ulid.ULID) {
 	r := w.runs[id]
 	if r == nil {
@@ -191,4 +193,12 @@ func (w *window) forget(id ulid.ULID) {
 	w.mu.Unlock()
 	r.gone = true
 	w.held -= r.held
+	close(r.view.Load().bell)
+}
+
+// ringAll wakes all who watch runs in the window, once the writer has ended.
+func (w *window) ringAll() {
+	for _, r := range w.runs {
+		close(r.view.Load().bell)
+	}
 }

@@ -150,19 +150,23 @@ func (w *writer) kept(t *tx) (kept, known bool) {
 	}
 }
 
-// publish shows one run, and takes note of where its new chunks are.
-func (w *writer) publish(d *draft) {
-	r := w.s.window.publish(d)
+// publish shows one run, takes note of where its new chunks are, and returns the bell to ring for it; nil
+// where there is none.
+func (w *writer) publish(d *draft) chan struct{} {
+	if !d.changed && !d.settle {
+		return nil
+	}
+	r, bell := w.s.window.publish(d)
 	if r == nil {
-		return
+		return nil
 	}
 	if d.fresh {
 		r.age = w.age
 	}
-	if d.arrival == 0 {
-		return
+	if d.arrival > 0 {
+		w.arrivals.add(arrival{of: r, id: d.arrival, head: d.run.Head, cost: cost(d.added)})
 	}
-	w.arrivals.add(arrival{of: r, id: d.arrival, head: d.run.Head, cost: cost(d.added)})
+	return bell
 }
 
 // end marks the owner as gone by its own will.
