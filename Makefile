@@ -7,7 +7,7 @@ IMAGE   ?= spool
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-browser drill bench lint fmt vet staticcheck vulncheck fix tidy check image clean
+.PHONY: help build run demo test test-browser drill bench bench-peers lint fmt vet staticcheck vulncheck fix tidy check image clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,8 +32,11 @@ test-browser: ## Read streams with a real Chromium, /usr/bin/chromium
 drill: ## Stage eight faults of a provider and print what followed
 	@cd test/drill && go test -count=1 # in its own folder, so that go test shows what it prints
 
-bench: ## Measure this machine
-	go run ./test/bench
+bench: ## Measure this machine (BENCH="--quick --only ttfb" for flags)
+	go run ./test/bench $(BENCH)
+
+bench-peers: ## Measure what a user would pick instead; needs Node and redis-server
+	go run ./test/bench peers $(BENCH)
 
 lint: fmt vet staticcheck vulncheck fix tidy ## Run every static check
 

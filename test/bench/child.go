@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -14,8 +15,9 @@ import (
 )
 
 const (
-	startLimit = 15 * time.Second // for a server to say where it listens
-	stopLimit  = 2 * time.Second  // for one that was asked to end; nobody needs what it would still store
+	startLimit = 60 * time.Second // for a server to say where it listens
+	dialEach   = 10 * time.Millisecond
+	stopLimit  = 2 * time.Second // for one that was asked to end; nobody needs what it would still store
 )
 
 // child is a server that the bench has started, and ends by its own handle.
@@ -29,6 +31,45 @@ type child struct {
 
 // start starts a program and returns once it has said where it listens.
 func start(ctx context.Context, program string, args ...string) (*child, error) {
+	c, err := begin(ctx, program, args...)
+	if err != nil {
+		return nil, err
+	}
+	late := time.NewTimer(startLimit)
+	defer late.Stop()
+	select {
+	case c.addr = <-c.words.address:
+		return c, nil
+	case <-c.ended:
+		return nil, fmt.Errorf("%s: %s: %s", c, c.cmd.ProcessState, c.words.last)
+	case <-late.C:
+		c.stop()
+		return nil, fmt.Errorf("%s did not say where it listens: %s", c, c.words.last)
+	}
+}
+
+// startOn starts a program that does not say so, and returns once it answers on address.
+func startOn(ctx context.Context, address, program string, args ...string) (*child, error) {
+	c, err := begin(ctx, program, args...)
+	if err != nil {
+		return nil, err
+	}
+	for late := time.Now().Add(startLimit); time.Now().Before(late); {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			_ = conn.Close() // it was a question
+			return c, nil
+		}
+		select {
+		case <-c.ended:
+			return nil, fmt.Errorf("%s: %s: %s", c, c.cmd.ProcessState, c.words.last)
+		case <-time.After(dialEach):
+		}
+	}
+	c.stop()
+	return nil, fmt.Errorf("%s does not answer on %s: %s", c, address, c.words.last)
+}
+
+func begin(ctx context.Context, program string, args ...string) (*child, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &child{cancel: cancel, ended: make(chan struct{}), words: &words{address: make(chan string, 1)}}
 	c.cmd = exec.CommandContext(ctx, program, args...)
@@ -44,17 +85,7 @@ func start(ctx context.Context, program string, args ...string) (*child, error) 
 		defer close(c.ended)
 		_ = c.cmd.Wait() // ProcessState says how it ended
 	}()
-	late := time.NewTimer(startLimit)
-	defer late.Stop()
-	select {
-	case c.addr = <-c.words.address:
-		return c, nil
-	case <-c.ended:
-		return nil, fmt.Errorf("%s: %s: %s", c, c.cmd.ProcessState, c.words.last)
-	case <-late.C:
-		c.stop()
-		return nil, fmt.Errorf("%s did not say where it listens: %s", c, c.words.last)
-	}
+	return c, nil
 }
 
 func (c *child) String() string { return strings.Join(c.cmd.Args, " ") }
@@ -65,6 +96,13 @@ func (c *child) pid() int { return c.cmd.Process.Pid }
 func (c *child) stop() {
 	c.cancel()
 	<-c.ended
+}
+
+// kill ends the program as kill -9 does.
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // it may have ended by itself
+	<-c.ended
+	c.cancel()
 }
 
 // words takes what a server writes: lines of JSON, one of which has its address.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/spool-dev/spool/api/wire"
 )
 
 const (
@@ -27,6 +29,7 @@ type client struct {
 	method    string
 	url       string
 	events    int64        // of one run
+	calls     int          // how many it makes
 	measuring *atomic.Bool // whether now counts
 	opened    func()       // called with the first event of a run
 
@@ -36,13 +39,14 @@ type client struct {
 	first   histogram // from a call that began while it counted to its first event
 
 	run   order
+	id    string // of the last run, where the program gives one
 	began time.Time
 	timed bool // began while it counted
 }
 
 // repeat calls until ctx ends.
 func (c *client) repeat(ctx context.Context) {
-	for range maxRuns {
+	for range c.calls {
 		err := c.call(ctx)
 		if ctx.Err() != nil {
 			break
@@ -66,6 +70,12 @@ func (c *client) call(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.id = resp.Header.Get(wire.HeaderRunID)
+	return c.read(resp)
+}
+
+// read reads an answer. No error is an end, whether it is the run's own or not.
+func (c *client) read(resp *http.Response) error {
 	defer resp.Body.Close()
 	buf := make([]byte, readSize)
 	used := 0
@@ -84,12 +94,31 @@ func (c *client) call(ctx context.Context) error {
 	}
 }
 
+// open makes the call. Where the answer is to be read elsewhere, it goes there.
 func (c *client) open(ctx context.Context) (*http.Response, error) {
+	resp, err := c.request(ctx, c.method, c.url)
+	if err != nil || resp.StatusCode != http.StatusCreated {
+		return resp, err
+	}
+	resp.Body.Close()
+	return c.follow(ctx, resp.Header.Get("Location"))
+}
+
+// follow reads a stream of the Durable Streams protocol.
+func (c *client) follow(ctx context.Context, url string) (*http.Response, error) {
+	resp, err := c.request(ctx, http.MethodGet, url)
+	if err == nil {
+		resp.Body = openEnvelope(resp.Body)
+	}
+	return resp, err
+}
+
+func (c *client) request(ctx context.Context, method, url string) (*http.Response, error) {
 	var body io.Reader = http.NoBody
-	if c.method == http.MethodPost {
+	if method == http.MethodPost {
 		body = strings.NewReader(callBody)
 	}
-	req, err := http.NewRequestWithContext(ctx, c.method, c.url, body)
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +127,9 @@ func (c *client) open(ctx context.Context) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode >= http.StatusMultipleChoices {
 		resp.Body.Close()
-		return nil, fmt.Errorf("%s: %s", c.url, resp.Status)
+		return nil, fmt.Errorf("%s: %s", url, resp.Status)
 	}
 	return resp, nil
 }

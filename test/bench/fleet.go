@@ -21,8 +21,8 @@ type fleet struct {
 	cancel  context.CancelFunc
 }
 
-// launch starts the clients, one after the other.
-func launch(ctx context.Context, clients []*client) *fleet {
+// launch starts the clients, one after the other, each to do its work.
+func launch(ctx context.Context, clients []*client, work func(context.Context, int)) *fleet {
 	f := &fleet{clients: clients}
 	ctx, f.cancel = context.WithCancel(ctx)
 	f.opening.Add(len(clients))
@@ -32,11 +32,16 @@ func launch(ctx context.Context, clients []*client) *fleet {
 		f.running.Go(func() {
 			defer opened() // or it never does
 			if pause(ctx, time.Duration(i)*rampEach) == nil {
-				c.repeat(ctx)
+				work(ctx, i)
 			}
 		})
 	}
 	return f
+}
+
+// repeated starts the clients to call again and again.
+func repeated(ctx context.Context, clients []*client) *fleet {
+	return launch(ctx, clients, func(ctx context.Context, i int) { clients[i].repeat(ctx) })
 }
 
 // opened waits until every client has had its first event.

@@ -30,12 +30,12 @@ func (j job) hold(ctx context.Context) (o outcome, err error) {
 	if err := pause(ctx, settle); err != nil {
 		return o, err
 	}
-	before, err := resident(j.Target)
+	before, err := residentAll(j.Targets)
 	if err != nil {
 		return o, err
 	}
 
-	f := launch(ctx, cs)
+	f := repeated(ctx, cs)
 	defer f.land()
 	if err := f.opened(ctx, holdLimit); err != nil {
 		return o, err
@@ -43,7 +43,7 @@ func (j job) hold(ctx context.Context) (o outcome, err error) {
 	if err := pause(ctx, settle); err != nil {
 		return o, err
 	}
-	after, err := resident(j.Target)
+	after, err := residentAll(j.Targets)
 	f.land()
 	o.sum(cs)
 	o.Resident = float64(after-before) / float64(len(cs))

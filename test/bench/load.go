@@ -14,8 +14,9 @@ import (
 
 // The times of a measurement besides the one that counts.
 const (
-	driveLimit = 4 * time.Second        // for all clients to be served once; flat out, some wait longer
-	holdLimit  = 30 * time.Second       // the same, where all of them must be
+	driveLimit = 4 * time.Second        // for all clients to be served once, after the last one's start; flat out, some wait longer
+	peerLimit  = 30 * time.Second       // the same, where a stream takes long to make
+	holdLimit  = 60 * time.Second       // the same, where all of them must be
 	warmUp     = 500 * time.Millisecond // after that
 	settle     = time.Second            // until memory is read
 	loadLimit  = 3 * time.Minute        // for a whole load process
@@ -28,9 +29,16 @@ type job struct {
 	Path     string        `json:"path"` // of a generation call, with its query
 	Streams  int           `json:"streams"`
 	Events   int64         `json:"events"`
+	Rate     int           `json:"rate"`
+	Opening  time.Duration `json:"opening"` // how long is waited for all clients to be served once
 	Measure  time.Duration `json:"measure"`
-	Target   int           `json:"target"`   // process under test
+	Targets  []int         `json:"targets"`  // processes under test
 	Provider int           `json:"provider"` // the other one
+	Data     string        `json:"data"`     // where the program stores
+	Run      string        `json:"run"`      // to be caught up with
+	Metrics  string        `json:"metrics"`  // where the program tells of itself; empty: nowhere
+	Profile  string        `json:"profile"`  // file for its CPU profile; empty: none
+	Pprof    string        `json:"pprof"`    // where that comes from
 }
 
 // outcome is what one load process has measured. CPU times are seconds.
@@ -44,8 +52,17 @@ type outcome struct {
 	TargetCPU   float64 `json:"target_cpu"`
 	ProviderCPU float64 `json:"provider_cpu"`
 	ClientCPU   float64 `json:"client_cpu"`
-	Others      float64 `json:"others"`   // share of the machine that unrelated processes took
-	Resident    float64 `json:"resident"` // bytes for each stream that is held
+	Others      float64 `json:"others"`      // share of the machine that unrelated processes took
+	Resident    float64 `json:"resident"`    // bytes for each stream that is held
+	Memory      float64 `json:"memory"`      // resident bytes of all processes under test, after the measurement
+	Allocations float64 `json:"allocations"` // of the program under test, where it tells
+	Bytes       int64   `json:"bytes"`       // of events that were caught up with, or logged
+	WAL         int64   `json:"wal"`         // bytes written to the write-ahead log
+	Written     int64   `json:"written"`     // bytes written to the disk in all
+	Kept        int64   `json:"kept"`        // bytes of the data folder after a clean stop
+	Reads       float64 `json:"reads"`       // read system calls for each event, whatever the number of tailers
+	Start       float64 `json:"start"`       // seconds
+	Run         string  `json:"run,omitempty"`
 	Checks      tally   `json:"checks"`
 }
 
@@ -60,24 +77,34 @@ func load(ctx context.Context, args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, loadLimit)
 	defer cancel()
-	do := j.drive
-	if j.Kind == idle || j.Kind == tailer {
-		do = j.hold
-	}
-	o, err := do(ctx)
+	o, err := j.do(ctx)
 	if err != nil {
 		return fmt.Errorf("load: %w", err)
 	}
 	return json.NewEncoder(os.Stdout).Encode(o)
 }
 
+func (j job) do(ctx context.Context) (outcome, error) {
+	switch j.Kind {
+	case idle, tailer:
+		return j.hold(ctx)
+	case wake:
+		return j.wake(ctx)
+	case catchup:
+		return j.catchUp(ctx)
+	case logged:
+		return j.log(ctx)
+	}
+	return j.drive(ctx)
+}
+
 // drive lets all clients call until the window in the middle has been measured. Clients that are not
 // served in time do not put it off: the checks tell of them.
 func (j job) drive(ctx context.Context) (o outcome, err error) {
 	var measuring atomic.Bool
-	f := launch(ctx, j.clients(&measuring))
+	f := repeated(ctx, j.clients(&measuring))
 	defer f.land()
-	if err := f.opened(ctx, driveLimit); err != nil && !errors.Is(err, errLate) {
+	if err := f.opened(ctx, j.Opening+time.Duration(j.Streams)*rampEach); err != nil && !errors.Is(err, errLate) {
 		return o, err
 	}
 	if err := pause(ctx, warmUp); err != nil {
@@ -93,10 +120,16 @@ func (j job) drive(ctx context.Context) (o outcome, err error) {
 
 // window counts for as long as a measurement takes.
 func (j job) window(ctx context.Context, measuring *atomic.Bool, o *outcome) error {
-	before, err := takeSample(j.Target, j.Provider)
+	profiled := j.beginProfile(ctx)
+	asked, err := allocations(j.Metrics)
 	if err != nil {
 		return err
 	}
+	before, err := takeSample(j.Targets, j.Provider, j.Metrics)
+	if err != nil {
+		return err
+	}
+	asking := before.allocations - asked // what it takes to tell of itself
 	began := time.Now()
 	measuring.Store(true)
 	err = pause(ctx, j.Measure)
@@ -105,14 +138,17 @@ func (j job) window(ctx context.Context, measuring *atomic.Bool, o *outcome) err
 	if err != nil {
 		return err
 	}
-	after, err := takeSample(j.Target, j.Provider)
+	after, err := takeSample(j.Targets, j.Provider, j.Metrics)
 	if err != nil {
 		return err
 	}
 	used := after.since(before)
 	o.TargetCPU, o.ProviderCPU, o.ClientCPU = used.target, used.provider, used.client
 	o.Others = used.others() / o.Seconds / float64(runtime.NumCPU())
-	return nil
+	o.Allocations = used.allocations - asking
+	memory, err := residentAll(j.Targets)
+	o.Memory = float64(memory)
+	return errors.Join(err, <-profiled)
 }
 
 // sum adds up what the clients saw.
@@ -135,7 +171,7 @@ func (j job) clients(measuring *atomic.Bool) []*client {
 	}}
 	cs := make([]*client, j.Streams)
 	for i := range cs {
-		cs[i] = &client{http: pool, method: http.MethodPost, url: j.Base + j.Path, events: j.Events, measuring: measuring}
+		cs[i] = &client{http: pool, method: http.MethodPost, url: j.Base + j.Path, events: j.Events, calls: maxRuns, measuring: measuring}
 	}
 	return cs
 }

@@ -1,9 +1,13 @@
 // Command bench measures what durability costs: Spool against net/http/httputil.ReverseProxy, between
 // the same provider and the same clients, on the machine that it runs on. Linux only.
 //
-//	go run ./test/bench                  five rounds: minutes, and more of them on a busy machine
-//	go run ./test/bench --quick          two short rounds
-//	go run ./test/bench --json out.json  the same numbers, and every raw one, for machines
+//	go run ./test/bench                     five rounds: a quarter of an hour
+//	go run ./test/bench --quick             two short rounds
+//	go run ./test/bench --only ttfb,idle    some of the rows
+//	go run ./test/bench --kept-runs 1000000 on a folder that is full: an hour, 20 GB
+//	go run ./test/bench --json out.json     the same numbers, and every raw one, for machines
+//	go run ./test/bench --profile DIR       with a CPU profile of Spool for each row
+//	go run ./test/bench peers               what a user would pick instead, flags alike
 //
 //	load ──▶ proxy or spool ──▶ provider     three processes, new ones for every measurement
 //
@@ -32,6 +36,9 @@ const (
 	measure, quickMeasure = 2 * time.Second, 1200 * time.Millisecond
 	maxRounds             = 100
 	maxMeasure            = time.Minute
+	keptRuns              = 2000 // a folder that is quickly made; the goal is a million
+	maxKept               = 10_000_000
+	idleStreams           = 10_000
 )
 
 type options struct {
@@ -42,6 +49,8 @@ type options struct {
 	spool     string // the binary; "" builds one
 	data      string
 	json      string
+	keptRuns  int
+	profile   string // folder; "" keeps none
 }
 
 func main() {
@@ -68,6 +77,10 @@ func run(ctx context.Context, args []string) error {
 			return proxy(ctx, args[1:])
 		case "load":
 			return load(ctx, args[1:])
+		case "keep":
+			return keep(ctx, args[1:])
+		case "peers":
+			return peers(ctx, args[1:])
 		}
 	}
 	o, err := parse(args)
@@ -82,8 +95,10 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.IntVar(&o.rounds, "rounds", 0, fmt.Sprintf("`rounds` to take the spread from (default %d, quick %d)", rounds, quickRounds))
 	flags.DurationVar(&o.measure, "measure", 0, fmt.Sprintf("`time` that one measurement counts (default %s, quick %s)", measure, quickMeasure))
-	names := flags.String("scenarios", strings.Join(scenarioNames(), ","), "`names` of the scenarios, comma-separated")
-	tailers := flags.Int("tailers", 2000, "streams or tailers of the scenarios that hold them idle")
+	only := flags.String("only", strings.Join(scenarioNames(), ","), "`rows` to measure, comma-separated")
+	streams := flags.Int("idle", idleStreams, "`streams` of the idle row")
+	flags.IntVar(&o.keptRuns, "kept-runs", keptRuns, fmt.Sprintf("`runs` of %d events in the folder of the kept rows", keptEvents))
+	flags.StringVar(&o.profile, "profile", "", "`folder` for CPU profiles of Spool, one for each row")
 	quick := flags.Bool("quick", false, "fewer rounds, shorter ones")
 	flags.StringVar(&o.sync, "sync", "full", "Spool's --sync: full or normal")
 	flags.StringVar(&o.spool, "spool", "", "`binary` to measure (default: built from this module)")
@@ -106,11 +121,13 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("--rounds: 1 to %d", maxRounds)
 	case o.measure < 100*time.Millisecond || o.measure > maxMeasure:
 		return o, fmt.Errorf("--measure: 100ms to %s", maxMeasure)
+	case o.keptRuns < 1 || o.keptRuns > maxKept:
+		return o, fmt.Errorf("--kept-runs: 1 to %d", maxKept)
 	case o.sync != "full" && o.sync != "normal":
 		return o, fmt.Errorf("--sync: %q is neither full nor normal", o.sync)
 	}
 	var err error
-	o.scenarios, err = chooseScenarios(*names, *tailers)
+	o.scenarios, err = chooseScenarios(*only, *streams)
 	return o, err
 }
 
@@ -123,33 +140,48 @@ func pick[T any](quick bool, a, b T) T {
 
 // bench measures, reports, and leaves nothing behind.
 func bench(ctx context.Context, o options) error {
-	dir, err := os.MkdirTemp(o.data, "spool-bench-")
+	r, drop, err := prepare(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	if o.spool == "" {
-		fmt.Fprintln(os.Stderr, "building Spool …")
-		o.spool = filepath.Join(dir, "spool")
-		build := exec.CommandContext(ctx, "go", "build", "-o", o.spool, "github.com/spool-dev/spool/cmd/spool")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("build: %w\n%s", err, out)
-		}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	r := &runner{options: o, self: self, dir: dir}
+	defer drop()
+	nginx := hasNginx()
+	r.targets = func(s scenario) []target { return s.targets(nginx) }
 	if err := r.measureAll(ctx); err != nil {
 		return err
 	}
 	rep := r.report()
-	if err := rep.print(os.Stdout); err != nil {
+	if err := rep.print(os.Stdout); err != nil || o.json == "" {
 		return err
 	}
-	if o.json == "" {
-		return nil
+	return writeJSON(o.json, rep)
+}
+
+// prepare builds Spool, where none is given, and makes the folders.
+func prepare(ctx context.Context, o options) (r *runner, drop func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
 	}
-	return rep.write(o.json)
+	if o.profile != "" {
+		if err := os.MkdirAll(o.profile, 0o755); err != nil {
+			return nil, nil, err
+		}
+	}
+	dir, err := os.MkdirTemp(o.data, "spool-bench-")
+	if err != nil {
+		return nil, nil, err
+	}
+	drop = func() { _ = os.RemoveAll(dir) } // what it leaves is in a folder for such things
+	if o.spool != "" {
+		return &runner{options: o, self: self, dir: dir, opening: driveLimit}, drop, nil
+	}
+	fmt.Fprintln(os.Stderr, "building Spool …")
+	o.spool = filepath.Join(dir, "spool")
+	build := exec.CommandContext(ctx, "go", "build", "-o", o.spool, "github.com/spool-dev/spool/cmd/spool")
+	if out, err := build.CombinedOutput(); err != nil {
+		drop()
+		return nil, nil, fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return &runner{options: o, self: self, dir: dir, opening: driveLimit}, drop, nil
 }

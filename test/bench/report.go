@@ -9,41 +9,6 @@ import (
 	"time"
 )
 
-// measureOf is one number of a measurement that is worth a line.
-type measureOf struct {
-	name string // with its unit
-	of   func(outcome) float64
-}
-
-// measuresOf says what the numbers of a scenario are read for.
-func measuresOf(k kind) []measureOf {
-	rate := measureOf{"events/s", func(o outcome) float64 { return share(float64(o.Events), o.Seconds) }}
-	cpu := measureOf{"CPU, µs/event", func(o outcome) float64 { return 1e6 * share(o.TargetCPU, float64(o.Events)) }}
-	switch k {
-	case flat:
-		return []measureOf{rate, cpu}
-	case paced:
-		return []measureOf{
-			{"delay p50, ms", func(o outcome) float64 { return o.LatencyP50 / 1000 }},
-			{"delay p99, ms", func(o outcome) float64 { return o.LatencyP99 / 1000 }},
-			cpu, rate,
-		}
-	case first:
-		return []measureOf{
-			{"first event p50, ms", func(o outcome) float64 { return o.FirstP50 / 1000 }},
-			{"first event p99, ms", func(o outcome) float64 { return o.FirstP99 / 1000 }},
-		}
-	}
-	return []measureOf{{"resident KiB/stream", func(o outcome) float64 { return o.Resident / 1024 }}}
-}
-
-func share(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
-}
-
 // report is all that a bench has to say, as it stands in the JSON file.
 type report struct {
 	Machine   machine      `json:"machine"`
@@ -51,6 +16,7 @@ type report struct {
 	Measure   float64      `json:"measure_seconds"`
 	Sync      string       `json:"sync"`
 	Time      time.Time    `json:"time"`
+	KeptRuns  int          `json:"kept_runs"`
 	Lines     []line       `json:"lines"`
 	Checks    []checksLine `json:"checks"`
 	Measured  []measured   `json:"measured"`
@@ -73,10 +39,14 @@ type line struct {
 	Scenario string  `json:"scenario"`
 	Streams  int     `json:"streams"`
 	Measure  string  `json:"measure"`
-	Proxy    *spread `json:"proxy,omitempty"` // nil where the scenario has no proxy, as the next ones
+	Against  target  `json:"against,omitempty"`  // what Spool is compared with
+	Baseline *spread `json:"baseline,omitempty"` // nil where it is compared with nothing, as Ratio and Added
+	Nginx    *spread `json:"nginx,omitempty"`
 	Spool    spread  `json:"spool"`
-	Ratio    *spread `json:"ratio,omitempty"` // spool / proxy
-	Added    *spread `json:"added,omitempty"` // spool - proxy
+	Ratio    *spread `json:"ratio,omitempty"` // spool / baseline
+	Added    *spread `json:"added,omitempty"` // spool - baseline
+	Goal     string  `json:"goal,omitempty"`
+	Met      *bool   `json:"met,omitempty"`
 }
 
 // checksLine is what the clients checked of one program in all measurements of a scenario.
@@ -89,18 +59,13 @@ type checksLine struct {
 func (r *runner) report() *report {
 	rep := &report{
 		Rounds: r.rounds, Measure: r.measure.Seconds(), Sync: r.sync, Time: time.Now().UTC(), EventSize: eventSize,
-		Measured: r.out,
-		Machine: machine{
-			System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), CPU: cpuModel(), Cores: runtime.NumCPU(),
-			FlushP50: r.disk.quantile(0.5), FlushP99: r.disk.quantile(0.99), Others: others(r.out),
-		},
+		KeptRuns: r.keptRuns, Measured: r.out, Machine: r.machine(),
 	}
 	for _, s := range r.scenarios {
-		proxy, spool := outcomes(r.out, s.name, targetProxy), outcomes(r.out, s.name, targetSpool)
 		for _, m := range measuresOf(s.kind) {
-			rep.Lines = append(rep.Lines, newLine(s, m, proxy, spool))
+			rep.Lines = append(rep.Lines, newLine(s, m, r.out))
 		}
-		for _, t := range s.targets() {
+		for _, t := range r.targets(s) {
 			c := checksLine{Scenario: s.name, Target: t}
 			for _, o := range outcomes(r.out, s.name, t) {
 				c.add(o.Checks)
@@ -108,7 +73,21 @@ func (r *runner) report() *report {
 			rep.Checks = append(rep.Checks, c)
 		}
 	}
+	for i := range rep.Lines {
+		l := &rep.Lines[i]
+		if g, ok := goalOf(rep, *l); ok {
+			met := g.met(rep, *l)
+			l.Goal, l.Met = g.text(rep), &met
+		}
+	}
 	return rep
+}
+
+func (r *runner) machine() machine {
+	return machine{
+		System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), CPU: cpuModel(), Cores: runtime.NumCPU(),
+		FlushP50: r.disk.quantile(0.5), FlushP99: r.disk.quantile(0.99), Others: others(r.out),
+	}
 }
 
 // outcomes are those of one scenario and program, one a round.
@@ -121,26 +100,37 @@ func outcomes(all []measured, scenario string, t target) (of []outcome) {
 	return of
 }
 
-func newLine(s scenario, m measureOf, proxy, spool []outcome) line {
-	values := func(of []outcome) (v []float64) {
-		for _, o := range of {
+func newLine(s scenario, m measureOf, all []measured) line {
+	values := func(t target) (v []float64) {
+		for _, o := range outcomes(all, s.name, t) {
 			v = append(v, m.of(o))
 		}
 		return v
 	}
-	a, b := values(proxy), values(spool)
-	l := line{Scenario: s.name, Streams: s.streams, Measure: m.name, Spool: spreadOf(b)}
-	if len(a) == 0 {
-		return l
+	mine := values(s.of)
+	l := line{Scenario: s.name, Streams: s.streams, Measure: m.name, Against: s.against, Spool: spreadOf(mine)}
+	if m.name == inAllocs || s.against == "" {
+		return l // other programs do not tell
 	}
-	var ratio, added []float64
-	for i := range min(len(a), len(b)) {
-		ratio = append(ratio, share(b[i], a[i]))
-		added = append(added, b[i]-a[i])
+	baseline := values(s.against)
+	ratio, added := compare(mine, baseline)
+	base := spreadOf(baseline)
+	l.Baseline, l.Ratio, l.Added = &base, &ratio, &added
+	if v := values(targetNginx); len(v) > 0 {
+		n := spreadOf(v)
+		l.Nginx = &n
 	}
-	x, y, z := spreadOf(a), spreadOf(ratio), spreadOf(added)
-	l.Proxy, l.Ratio, l.Added = &x, &y, &z
 	return l
+}
+
+// compare compares what one program and another gave, round by round.
+func compare(a, b []float64) (ratio, added spread) {
+	var ratios, differences []float64
+	for i := range min(len(a), len(b)) {
+		ratios = append(ratios, share(a[i], b[i]))
+		differences = append(differences, a[i]-b[i])
+	}
+	return spreadOf(ratios), spreadOf(differences)
 }
 
 // others is over the measurements that took a sample.
@@ -154,9 +144,9 @@ func others(all []measured) spread {
 	return spreadOf(v)
 }
 
-// write puts the report into a file.
-func (r *report) write(path string) error {
-	b, err := json.MarshalIndent(r, "", "  ")
+// writeJSON puts a report into a file.
+func writeJSON(path string, report any) error {
+	b, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return err
 	}

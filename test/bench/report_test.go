@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,8 @@ func sampleRunner(t *testing.T) *runner {
 		return outcome{Seconds: 2, Events: events, TargetCPU: cpu, Others: 0.5, Checks: tally{Events: events, Lost: lost}}
 	}
 	return &runner{
-		options: options{rounds: 2, measure: 2 * time.Second, sync: "full", scenarios: chosen},
+		options: options{rounds: 2, measure: 2 * time.Second, sync: "full", scenarios: chosen, keptRuns: 7},
+		targets: func(s scenario) []target { return s.targets(false) },
 		out: []measured{
 			{"flat100", targetProxy, 1, flat(2000, 0.002, 0)},
 			{"flat100", targetSpool, 1, flat(1000, 0.002, 1)},
@@ -34,10 +36,10 @@ func sampleRunner(t *testing.T) *runner {
 
 func TestReport_ComparesWithinEachRound(t *testing.T) {
 	rep := sampleRunner(t).report()
-	if len(rep.Lines) != 3 {
+	if len(rep.Lines) != 4 {
 		t.Fatalf("got %+v", rep.Lines)
 	}
-	rate, cpu, memory := rep.Lines[0], rep.Lines[1], rep.Lines[2]
+	rate, cpu, memory := rep.Lines[0], rep.Lines[1], rep.Lines[3]
 	if got, want := *rate.Ratio, (spread{0.5, 0.75, 1}); got != want {
 		t.Errorf("ratio of rates: got %v, want %v", got, want)
 	}
@@ -47,7 +49,7 @@ func TestReport_ComparesWithinEachRound(t *testing.T) {
 	if got, want := *cpu.Ratio, (spread{2, 2, 2}); got != want {
 		t.Errorf("ratio of CPU: got %v, want %v", got, want)
 	}
-	if got, want := memory.Spool, (spread{2, 3, 4}); got != want || memory.Proxy != nil || memory.Ratio != nil || memory.Streams != 50 {
+	if got, want := memory.Spool, (spread{2, 3, 4}); got != want || memory.Baseline != nil || memory.Ratio != nil || memory.Streams != tailerMany {
 		t.Errorf("memory: got %+v", memory)
 	}
 	if got := rep.Checks[1]; got.Target != targetSpool || got.Lost != 1 || got.Events != 5000 {
@@ -62,7 +64,7 @@ func TestReport_PrintsATable(t *testing.T) {
 	}
 	for _, want := range []string{
 		"other processes took 50 %", "--sync full", "median of 2 rounds",
-		"0.75 (0.50 to 1.00)", "tailers (50)", "spool: 5000 events checked; lost 1, repeated or late 0",
+		"0.75 (0.50 to 1.00)", "tailers (1000)", "not met: at least 1.00 x proxy", "one of 7 runs", "spool: 5000 events checked; lost 1, repeated or late 0",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -73,7 +75,7 @@ func TestReport_PrintsATable(t *testing.T) {
 func TestReport_WritesWhatItSays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.json")
 	rep := sampleRunner(t).report()
-	if err := rep.write(path); err != nil {
+	if err := writeJSON(path, rep); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
@@ -89,16 +91,59 @@ func TestReport_WritesWhatItSays(t *testing.T) {
 	}
 }
 
+func TestGoals_HoldOnlyWhatIsMeasured(t *testing.T) {
+	lines := map[string]bool{}
+	for _, s := range scenarios() {
+		for _, m := range measuresOf(s.kind) {
+			lines[s.name+": "+m.name] = true
+		}
+	}
+	for name := range fixedGoals() {
+		if !lines[name] {
+			t.Errorf("no line %q", name)
+		}
+	}
+}
+
+func TestGoalOf_TheCurveOfCostsIsHeldAgainstTheLineBefore(t *testing.T) {
+	cost := func(runs int, us float64) line {
+		return line{Scenario: fmt.Sprint("runs", runs), Streams: runs, Measure: inCPU, Spool: spread{Median: us}}
+	}
+	rep := &report{Lines: []line{cost(10, 20), cost(100, 21), cost(1000, 60), cost(10_000, 40)}}
+	if _, ok := goalOf(rep, rep.Lines[0]); ok {
+		t.Error("the first line has a goal")
+	}
+	for i, want := range []bool{true, false, true} {
+		g, ok := goalOf(rep, rep.Lines[i+1])
+		if !ok || g.met(rep, rep.Lines[i+1]) != want {
+			t.Errorf("line %d: have a goal: %v, want it met: %v", i+1, ok, want)
+		}
+	}
+}
+
+func TestGoal_FlushesOfThisDisk(t *testing.T) {
+	rep := &report{Machine: machine{FlushP50: 400, FlushP99: 2000}}
+	l := line{Scenario: "paced100", Measure: inDelay, Added: &spread{Median: 0.7}}
+	g, ok := goalOf(rep, l)
+	if !ok || !g.met(rep, l) || g.text(rep) != "at most 0.70 one flush + 0.3 ms over proxy" {
+		t.Errorf("got %q, a goal: %v", g.text(rep), ok)
+	}
+	l.Measure, l.Added.Median = inDelay99, 6.1
+	if g, ok := goalOf(rep, l); !ok || g.met(rep, l) {
+		t.Errorf("6.1 ms keeps to %q", g.text(rep))
+	}
+}
+
 func TestParse_RefusesWhatItCannotMeasure(t *testing.T) {
 	for _, args := range [][]string{
 		{"--rounds", "-1"}, {"--rounds", "1000"}, {"--measure", "1ms"}, {"--measure", "2h"},
-		{"--scenarios", "flat7"}, {"--tailers", "0"}, {"--sync", "off"}, {"extra"},
+		{"--only", "flat7"}, {"--idle", "0"}, {"--kept-runs", "0"}, {"--sync", "off"}, {"extra"},
 	} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q: no error", args)
 		}
 	}
-	o, err := parse([]string{"--quick", "--scenarios", "ttfb, flat100", "--rounds", "3"})
+	o, err := parse([]string{"--quick", "--only", "ttfb, flat100", "--rounds", "3"})
 	if err != nil || o.rounds != 3 || o.measure != quickMeasure || len(o.scenarios) != 2 || o.scenarios[0].name != "flat100" {
 		t.Errorf("got %+v %v", o, err)
 	}

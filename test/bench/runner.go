@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// grace is what Spool's live runs are given when a measurement is over.
-const grace = "1s"
-
 // runner makes the measurements and keeps what they gave.
 type runner struct {
 	options
-	self string // this program
-	dir  string // on the disk to be measured
-	out  []measured
-	disk histogram
+	self    string // this program
+	dir     string // on the disk to be measured
+	kept    string // the folder that holds many runs; made when it is needed first
+	targets func(scenario) []target
+	opening time.Duration // how long clients may wait for their first event
+	out     []measured
+	disk    histogram
 }
 
 // measured is one measurement of one program.
@@ -38,7 +38,7 @@ func (r *runner) measureAll(ctx context.Context) error {
 			return fmt.Errorf("time flushes: %w", err)
 		}
 		for _, s := range r.scenarios {
-			targets := s.targets()
+			targets := r.targets(s)
 			if round%2 == 0 {
 				slices.Reverse(targets)
 			}
@@ -58,44 +58,80 @@ func (r *runner) measureAll(ctx context.Context) error {
 
 // measureOne starts the processes of one measurement, and ends them.
 func (r *runner) measureOne(ctx context.Context, s scenario, t target) (o outcome, err error) {
-	data, err := os.MkdirTemp(r.dir, "data-")
+	data, drop, err := r.folder(ctx, t)
 	if err != nil {
 		return o, err
 	}
-	defer os.RemoveAll(data)
+	defer drop()
+	j := job{Kind: s.kind, Streams: s.streams, Events: int64(s.events), Rate: s.rate, Opening: r.opening, Measure: r.measure, Data: data}
+	if s.kind == wake {
+		return r.load(ctx, j)
+	}
 	upstream, err := start(ctx, r.self, "provider")
 	if err != nil {
 		return o, err
 	}
 	defer upstream.stop() // where the program did not start
-	program, path, err := r.start(ctx, t, "http://"+upstream.addr+"/load", data)
+	began := time.Now()
+	program, err := r.launch(ctx, t, "http://"+upstream.addr+"/load", data)
 	if err != nil {
 		return o, err
 	}
 	defer program.stop()
 	defer upstream.stop() // first: it ends the runs that would else be waited for
-	o, err = r.load(ctx, job{
-		Kind: s.kind, Base: "http://" + program.addr, Path: path + "?" + s.query(), Streams: s.streams, Events: int64(s.events),
-		Measure: r.measure, Target: program.pid(), Provider: upstream.pid(),
-	})
-	select {
-	case <-program.ended:
-		return o, fmt.Errorf("%s: %s: %s", program, program.cmd.ProcessState, program.words.last)
-	default:
+	j.Base, j.Path, j.Provider = program.base, program.path+"?"+s.query(), upstream.pid()
+	switch s.kind {
+	case startup:
+		return outcome{Start: time.Since(began).Seconds()}, nil
+	case catchup:
+		if j.Run, err = r.fill(ctx, j, program); err != nil {
+			return o, err
+		}
+	}
+	j.Targets = program.pids()
+	if t == targetSpool || t == targetKept {
+		j.Metrics = program.base + "/metrics"
+		j.Profile, j.Pprof = r.profileOf(s, t, program)
+	}
+	if o, err = r.load(ctx, j); err != nil {
 		return o, err
 	}
+	if err := program.ended(); err != nil || s.kind != logged {
+		return o, err
+	}
+	upstream.stop()
+	program.stop() // what is left then is what is kept
+	o.Kept, err = folderSize(data)
+	return o, err
 }
 
-// start starts the program under test, and says under which path it takes calls.
-func (r *runner) start(ctx context.Context, t target, upstream, data string) (c *child, path string, err error) {
-	const call = "/v1/chat/completions"
-	if t == targetProxy {
-		c, err = start(ctx, r.self, "proxy", upstream)
-		return c, call, err
+// folder is where a program may store, and what ends it.
+func (r *runner) folder(ctx context.Context, t target) (dir string, drop func(), err error) {
+	if t != targetKept {
+		dir, err = os.MkdirTemp(r.dir, "data-")
+		return dir, func() { _ = os.RemoveAll(dir) }, err // the whole bench's folder goes at the end
 	}
-	c, err = start(ctx, r.spool, "serve", "--listen", anyPort, "--data", data, "--sync", r.sync, "--grace", grace,
-		"--provider", "openai="+upstream)
-	return c, "/openai" + call, err
+	if r.kept == "" {
+		if r.kept, err = r.keep(ctx); err != nil {
+			return "", nil, fmt.Errorf("keep %d runs: %w", r.keptRuns, err)
+		}
+	}
+	return r.kept, func() {}, nil
+}
+
+// fill stores one run, and starts the program anew: nothing of it is in memory any more. It returns
+// the run's id.
+func (r *runner) fill(ctx context.Context, j job, program *service) (string, error) {
+	j.Kind, j.Targets = logged, program.pids()
+	o, err := r.load(ctx, j)
+	if err != nil {
+		return "", err
+	}
+	if o.Checks.Broken > 0 || o.Run == "" {
+		return "", fmt.Errorf("the run was not stored: %+v", o.Checks)
+	}
+	program.parts[0].stop()
+	return o.Run, program.restart(0)
 }
 
 // load has a process of its own do the job.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,25 +13,37 @@ import (
 // ticks is the unit of CPU times in /proc: USER_HZ is 100 on every Linux that Go runs on.
 const ticks = 100
 
+// filesWanted is enough for the most streams that a program holds: each has two sockets there.
+const filesWanted = 2*maxIdle + 1000
+
 // raiseFileLimit allows as many open files as the system lets us have. What we start inherits it.
 func raiseFileLimit() error {
+	more := syscall.Rlimit{Cur: filesWanted, Max: filesWanted}
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		return err
+	}
+	if l.Max < filesWanted && syscall.Setrlimit(syscall.RLIMIT_NOFILE, &more) == nil { // root may
+		return nil
 	}
 	l.Cur = l.Max
 	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l)
 }
 
-// sample is the CPU seconds that were used up to one moment.
+// sample is what was used up to one moment: CPU seconds, and allocations of the program under test.
 type sample struct {
 	target, provider, client, machine float64
+	allocations                       float64
 }
 
-// takeSample reads them all at once.
-func takeSample(target, provider int) (s sample, err error) {
-	if s.target, err = processCPU(strconv.Itoa(target)); err != nil {
-		return s, err
+// takeSample reads them all at once. Allocations are 0 where the program does not tell.
+func takeSample(targets []int, provider int, metrics string) (s sample, err error) {
+	for _, pid := range families(targets) {
+		used, err := processCPU(strconv.Itoa(pid))
+		if err != nil {
+			return s, err
+		}
+		s.target += used
 	}
 	if s.provider, err = processCPU(strconv.Itoa(provider)); err != nil {
 		return s, err
@@ -38,13 +51,19 @@ func takeSample(target, provider int) (s sample, err error) {
 	if s.client, err = processCPU("self"); err != nil {
 		return s, err
 	}
-	s.machine, err = machineCPU()
+	if s.machine, err = machineCPU(); err != nil {
+		return s, err
+	}
+	s.allocations, err = allocations(metrics)
 	return s, err
 }
 
 // since is what was used from an earlier sample to this one.
 func (s sample) since(e sample) sample {
-	return sample{s.target - e.target, s.provider - e.provider, s.client - e.client, s.machine - e.machine}
+	return sample{
+		s.target - e.target, s.provider - e.provider, s.client - e.client, s.machine - e.machine,
+		s.allocations - e.allocations,
+	}
 }
 
 // others is what processes used that have nothing to do with the bench.
@@ -112,4 +131,32 @@ func resident(pid int) (int64, error) {
 	}
 	pages, err := strconv.ParseInt(f[1], 10, 64)
 	return pages * int64(os.Getpagesize()), err
+}
+
+func residentAll(pids []int) (sum int64, err error) {
+	for _, pid := range families(pids) {
+		n, err := resident(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// families adds the processes that those have started, as nginx does its workers.
+func families(pids []int) []int {
+	all := slices.Clone(pids)
+	for i := 0; i < len(all); i++ {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", all[i]))
+		if err != nil {
+			continue // it has ended, which whoever reads its figures will find
+		}
+		for field := range strings.FieldsSeq(string(b)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
 }

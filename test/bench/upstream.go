@@ -50,14 +50,14 @@ func (n narrow) Accept() (net.Conn, error) {
 
 // proxy is what Spool is compared with: it passes every read on at once and keeps nothing.
 func proxy(ctx context.Context, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("proxy: want the provider's URL, have %q", args)
+	if len(args) != 2 {
+		return fmt.Errorf("proxy: want an address and the provider's URL, have %q", args)
 	}
-	upstream, err := url.Parse(args[0])
+	upstream, err := url.Parse(args[1])
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", anyPort)
+	l, err := net.Listen("tcp", args[0])
 	if err != nil {
 		return err
 	}
