@@ -21,6 +21,7 @@ const (
 func (j job) catchUp(ctx context.Context) (o outcome, err error) {
 	var firstBytes histogram
 	buf := make([]byte, catchUpRead)
+	profiled := j.beginProfile(ctx)
 	began := time.Now()
 	for from := int64(0); time.Since(began) < j.Measure; from = rand.Int64N(j.Events) {
 		n, wait, err := j.readFrom(ctx, from, buf)
@@ -34,7 +35,7 @@ func (j job) catchUp(ctx context.Context) (o outcome, err error) {
 	o.Seconds = time.Since(began).Seconds()
 	o.Events = o.Checks.Events
 	o.FirstP50, o.FirstP99 = firstBytes.quantile(0.5), firstBytes.quantile(0.99)
-	return o, nil
+	return o, <-profiled
 }
 
 // readFrom says how much came, and how long the first byte took. What came is checked by its length and

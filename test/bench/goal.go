@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// slack is how much of a figure is noise when two measurements of one program are compared.
+// slack is how much more is still called flat: two measurements of one program differ by as much.
 const slack = 1.1
 
 // goal is what a figure should be.
@@ -15,8 +15,8 @@ type goal struct {
 
 // met says whether a line's median keeps to the limit.
 func (g goal) met(r *report, l line) bool {
-	if v := g.of(l); g.least {
-		return v >= g.limit(r)
+	if g.least {
+		return g.of(l) >= g.limit(r)
 	}
 	return g.of(l) <= g.limit(r)
 }
@@ -27,7 +27,7 @@ func ratio(l line) float64 { return l.Ratio.Median }
 
 func number(v float64) func(*report) float64 { return func(*report) float64 { return v } }
 
-// The goals that are numbers, by scenario and measure.
+// fixedGoals are those of single lines, by scenario and measure.
 func fixedGoals() map[string]goal {
 	return map[string]goal{
 		"flat100: " + inRate:       {least: true, of: ratio, limit: number(1), why: "x proxy"},

@@ -1,7 +1,7 @@
 // Command bench measures what durability costs: Spool against net/http/httputil.ReverseProxy, between
 // the same provider and the same clients, on the machine that it runs on. Linux only.
 //
-//	go run ./test/bench                     five rounds: a quarter of an hour
+//	go run ./test/bench                     five rounds of all rows: half an hour, more on a busy machine
 //	go run ./test/bench --quick             two short rounds
 //	go run ./test/bench --only ttfb,idle    some of the rows
 //	go run ./test/bench --kept-runs 1000000 on a folder that is full: an hour, 20 GB

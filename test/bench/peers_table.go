@@ -19,6 +19,7 @@ type peersReport struct {
 	Losses   []loss       `json:"losses"`
 	Checks   []checksLine `json:"checks"`
 	Measured []measured   `json:"measured"`
+	Failed   []string     `json:"failed"`
 }
 
 // peerLine is one program over all rounds.
@@ -35,7 +36,7 @@ type peerLine struct {
 
 func (r *runner) peersReport() *peersReport {
 	rep := &peersReport{
-		Machine: r.machine(), Rounds: r.rounds, Measure: r.measure.Seconds(), Sync: r.sync, Time: time.Now().UTC(), Measured: r.out,
+		Machine: r.machine(), Rounds: r.rounds, Measure: r.measure.Seconds(), Sync: r.sync, Time: time.Now().UTC(), Measured: r.out, Failed: r.failed,
 	}
 	values := func(scenario string, t target, of func(outcome) float64) (v []float64) {
 		for _, o := range outcomes(r.out, scenario, t) {
@@ -93,6 +94,9 @@ func (r *peersReport) print(w io.Writer) error {
 	fmt.Fprintln(&b, "beginning: whole, to the provider's end; cut, aborted, so that the reader knows; silent, neither events nor an end; refused")
 	fmt.Fprintln(&b)
 	printChecks(&b, r.Checks)
+	for _, f := range r.Failed {
+		fmt.Fprintln(&b, "failed:", f)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -20,6 +20,7 @@ type report struct {
 	Lines     []line       `json:"lines"`
 	Checks    []checksLine `json:"checks"`
 	Measured  []measured   `json:"measured"`
+	Failed    []string     `json:"failed"`
 	EventSize int          `json:"event_bytes"`
 }
 
@@ -59,9 +60,12 @@ type checksLine struct {
 func (r *runner) report() *report {
 	rep := &report{
 		Rounds: r.rounds, Measure: r.measure.Seconds(), Sync: r.sync, Time: time.Now().UTC(), EventSize: eventSize,
-		KeptRuns: r.keptRuns, Measured: r.out, Machine: r.machine(),
+		KeptRuns: r.keptRuns, Measured: r.out, Failed: r.failed, Machine: r.machine(),
 	}
 	for _, s := range r.scenarios {
+		if len(outcomes(r.out, s.name, s.of)) == 0 {
+			continue // it has failed in every round
+		}
 		for _, m := range measuresOf(s.kind) {
 			rep.Lines = append(rep.Lines, newLine(s, m, r.out))
 		}

@@ -30,6 +30,9 @@ func (r *report) print(w io.Writer) error {
 
 	fmt.Fprintln(&b)
 	printChecks(&b, r.Checks)
+	for _, f := range r.Failed {
+		fmt.Fprintln(&b, "failed:", f)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
