@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,17 +145,18 @@ func residentAll(pids []int) (sum int64, err error) {
 	return sum, nil
 }
 
-// families adds the processes that those have started, as nginx does its workers.
+// families adds the processes that those have started, as nginx does its workers: each of a process's
+// threads has its own children.
 func families(pids []int) []int {
 	all := slices.Clone(pids)
 	for i := 0; i < len(all); i++ {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", all[i]))
-		if err != nil {
-			continue // it has ended, which whoever reads its figures will find
-		}
-		for field := range strings.FieldsSeq(string(b)) {
-			if pid, err := strconv.Atoi(field); err == nil {
-				all = append(all, pid)
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", all[i])) // the pattern is a good one
+		for _, list := range lists {
+			b, _ := os.ReadFile(list) // of a thread that has ended there is none
+			for field := range strings.FieldsSeq(string(b)) {
+				if pid, err := strconv.Atoi(field); err == nil {
+					all = append(all, pid)
+				}
 			}
 		}
 	}
