@@ -64,12 +64,16 @@ func flushesPlus(n, more float64) func(*report) float64 {
 // a line of the curve is held against the one before it.
 func goalOf(r *report, l line) (goal, bool) {
 	if strings.HasPrefix(l.Scenario, "runs") && l.Measure == inCPU {
-		for i, before := range r.Lines {
-			if i+1 < len(r.Lines) && before.Measure == inCPU && before.Streams*10 == l.Streams && strings.HasPrefix(before.Scenario, "runs") {
-				return goal{of: own, limit: number(slack * own(before)), why: "flat or falling"}, true
+		var before line
+		for _, other := range r.Lines {
+			if other.Scenario == l.Scenario {
+				break
+			}
+			if strings.HasPrefix(other.Scenario, "runs") && other.Measure == inCPU {
+				before = other
 			}
 		}
-		return goal{}, false
+		return goal{of: own, limit: number(slack * own(before)), why: "flat or falling"}, before.Scenario != ""
 	}
 	g, ok := fixedGoals()[l.Scenario+": "+l.Measure]
 	return g, ok

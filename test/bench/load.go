@@ -101,6 +101,10 @@ func (j job) do(ctx context.Context) (outcome, error) {
 // drive lets all clients call until the window in the middle has been measured. Clients that are not
 // served in time do not put it off: the checks tell of them.
 func (j job) drive(ctx context.Context) (o outcome, err error) {
+	asking, err := askingCost(j.Metrics)
+	if err != nil {
+		return o, err
+	}
 	var measuring atomic.Bool
 	f := repeated(ctx, j.clients(&measuring))
 	defer f.land()
@@ -115,21 +119,17 @@ func (j job) drive(ctx context.Context) (o outcome, err error) {
 	}
 	f.land()
 	o.sum(f.clients)
+	o.Allocations = max(0, o.Allocations-asking)
 	return o, nil
 }
 
 // window counts for as long as a measurement takes.
 func (j job) window(ctx context.Context, measuring *atomic.Bool, o *outcome) error {
 	profiled := j.beginProfile(ctx)
-	asked, err := allocations(j.Metrics)
-	if err != nil {
-		return err
-	}
 	before, err := takeSample(j.Targets, j.Provider, j.Metrics)
 	if err != nil {
 		return err
 	}
-	asking := before.allocations - asked // what it takes to tell of itself
 	began := time.Now()
 	measuring.Store(true)
 	err = pause(ctx, j.Measure)
@@ -145,7 +145,7 @@ func (j job) window(ctx context.Context, measuring *atomic.Bool, o *outcome) err
 	used := after.since(before)
 	o.TargetCPU, o.ProviderCPU, o.ClientCPU = used.target, used.provider, used.client
 	o.Others = used.others() / o.Seconds / float64(runtime.NumCPU())
-	o.Allocations = used.allocations - asking
+	o.Allocations = used.allocations
 	memory, err := residentAll(j.Targets)
 	o.Memory = float64(memory)
 	return errors.Join(err, <-profiled)

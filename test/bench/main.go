@@ -54,9 +54,6 @@ type options struct {
 }
 
 func main() {
-	if err := raiseFileLimit(); err != nil {
-		fmt.Fprintln(os.Stderr, "bench: open files:", err) // many streams will not fit, which the result shows
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, os.Args[1:])
@@ -159,6 +156,11 @@ func bench(ctx context.Context, o options) error {
 
 // prepare builds Spool, where none is given, and makes the folders.
 func prepare(ctx context.Context, o options) (r *runner, drop func(), err error) {
+	most, err := raiseFileLimit()
+	if err != nil {
+		return nil, nil, fmt.Errorf("open files: %w", err)
+	}
+	o.scenarios = capped(o.scenarios, most)
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err

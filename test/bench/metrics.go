@@ -28,3 +28,14 @@ func allocations(url string) (float64, error) {
 	}
 	return 0, fmt.Errorf("%s: no %s", url, mallocs)
 }
+
+// askingCost is how many allocations the program makes to tell of itself once; to be asked while it
+// does nothing else.
+func askingCost(url string) (float64, error) {
+	before, err := allocations(url)
+	if err != nil {
+		return 0, err
+	}
+	after, err := allocations(url)
+	return after - before, err
+}

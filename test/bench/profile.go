@@ -20,7 +20,7 @@ func (r *runner) profileOf(s scenario, t target, program *service) (file, url st
 	if r.profile == "" {
 		return "", ""
 	}
-	return filepath.Join(r.profile, fmt.Sprintf("%s-%s.pprof", s.name, t)), "http://" + program.admin + "/debug/pprof/profile"
+	return filepath.Join(r.profile, fmt.Sprintf("%s-%s.pprof", s.name, t)), program.inside() + "/debug/pprof/profile"
 }
 
 // adminArgs are for a Spool that can be profiled, with a settings file in dir.

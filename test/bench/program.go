@@ -63,6 +63,14 @@ func (s *service) stop() {
 	}
 }
 
+// inside is where Spool tells of itself: on its admin listener, where it has one.
+func (s *service) inside() string {
+	if s.admin != "" {
+		return "http://" + s.admin
+	}
+	return s.base
+}
+
 func (s *service) pids() (ids []int) {
 	for _, p := range s.parts {
 		ids = append(ids, p.pid())

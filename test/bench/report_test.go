@@ -121,6 +121,20 @@ func TestGoalOf_TheCurveOfCostsIsHeldAgainstTheLineBefore(t *testing.T) {
 	}
 }
 
+func TestCapped_NamesWhatIsMeasured(t *testing.T) {
+	chosen, err := chooseScenarios("idle,flat100", 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := capped(chosen, 900)
+	if list[0].streams != 100 || list[1].streams != 900 {
+		t.Fatalf("got %+v", list)
+	}
+	if got := newLine(list[1], measuresOf(idle)[0], nil).name(); got != "idle (900)" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestGoal_FlushesOfThisDisk(t *testing.T) {
 	rep := &report{Machine: machine{FlushP50: 400, FlushP99: 2000}}
 	l := line{Scenario: "paced100", Measure: inDelay, Added: &spread{Median: 0.7}}

@@ -107,7 +107,7 @@ func (r *runner) measureOne(ctx context.Context, s scenario, t target) (o outcom
 	}
 	j.Targets = program.pids()
 	if t == targetSpool || t == targetKept {
-		j.Metrics = program.base + "/metrics"
+		j.Metrics = program.inside() + "/metrics"
 		j.Profile, j.Pprof = r.profileOf(s, t, program)
 	}
 	if o, err = r.load(ctx, j); err != nil {

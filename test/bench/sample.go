@@ -14,21 +14,27 @@ import (
 // ticks is the unit of CPU times in /proc: USER_HZ is 100 on every Linux that Go runs on.
 const ticks = 100
 
-// filesWanted is enough for the most streams that a program holds: each has two sockets there.
-const filesWanted = 2*maxIdle + 1000
+// Open files of a program that holds many streams: two sockets for each, and some of its own.
+const (
+	filesOwn    = 500
+	filesWanted = 2*maxIdle + filesOwn
+)
 
-// raiseFileLimit allows as many open files as the system lets us have. What we start inherits it.
-func raiseFileLimit() error {
-	more := syscall.Rlimit{Cur: filesWanted, Max: filesWanted}
+// raiseFileLimit allows as many open files as the system lets us have, and returns for how many streams
+// that is enough. What we start inherits it.
+func raiseFileLimit() (streams int, err error) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return err
+		return 0, err
 	}
-	if l.Max < filesWanted && syscall.Setrlimit(syscall.RLIMIT_NOFILE, &more) == nil { // root may
-		return nil
+	more := syscall.Rlimit{Cur: filesWanted, Max: filesWanted}
+	if l.Max >= filesWanted || syscall.Setrlimit(syscall.RLIMIT_NOFILE, &more) != nil { // root may
+		l.Cur = l.Max
+		err = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l)
+	} else {
+		l.Cur = filesWanted
 	}
-	l.Cur = l.Max
-	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l)
+	return int(min(l.Cur, filesWanted)-filesOwn) / 2, err
 }
 
 // sample is what was used up to one moment: CPU seconds, and allocations of the program under test.

@@ -117,6 +117,14 @@ func chooseScenarios(names string, n int) ([]scenario, error) {
 	return chosen, nil
 }
 
+// capped has no scenario with more streams than most.
+func capped(list []scenario, most int) []scenario {
+	for i := range list {
+		list[i].streams = min(list[i].streams, most)
+	}
+	return list
+}
+
 // query is the shape as the scripted provider reads it.
 func (s scenario) query() string {
 	q := url.Values{
