@@ -34,7 +34,7 @@ func raiseFileLimit() (streams int, err error) {
 	} else {
 		l.Cur = filesWanted
 	}
-	return int(min(l.Cur, filesWanted)-filesOwn) / 2, err
+	return max(1, (int(min(l.Cur, filesWanted))-filesOwn)/2), err
 }
 
 // sample is what was used up to one moment: CPU seconds, and allocations of the program under test.
