@@ -16,10 +16,10 @@ import (
 const (
 	driveLimit = 4 * time.Second        // for all clients to be served once, after the last one's start; flat out, some wait longer
 	peerLimit  = 30 * time.Second       // the same, where a stream takes long to make
-	holdLimit  = 60 * time.Second       // the same, where all of them must be
+	holdLimit  = 2 * time.Minute        // the same, where all of them must be
 	warmUp     = 500 * time.Millisecond // after that
 	settle     = time.Second            // until memory is read
-	loadLimit  = 3 * time.Minute        // for a whole load process
+	loadLimit  = 4 * time.Minute        // for a whole load process
 )
 
 // job is what the bench asks of a load process.
