@@ -71,10 +71,14 @@ func (s h2Stream) rst(code uint32) {
 	s.frame(frameRST, 0, s.id, binary.BigEndian.AppendUint32(nil, code))
 }
 
-// goAway says that no stream after last was or will be worked on.
-func (s h2Stream) goAway(last, code uint32) {
-	s.frame(frameGoAway, 0, 0, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, last), code))
+// goAway says that no stream after last was or will be worked on, and why, for people.
+func (s h2Stream) goAway(last, code uint32, why string) {
+	b := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, last), code)
+	s.frame(frameGoAway, 0, 0, append(b, why...))
 }
+
+// hangUp closes the connection when all of it is written.
+func (s h2Stream) hangUp() { s.out <- nil }
 
 func (h *h2) dial(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
@@ -91,6 +95,10 @@ func (h *h2) serve(c net.Conn) {
 	defer close(out)
 	h.work.Go(func() {
 		for b := range out {
+			if b == nil {
+				_ = c.Close() // serve closes it too
+				continue
+			}
 			_, _ = c.Write(b) // a peer that has gone is no fault of the script
 		}
 	})
@@ -174,12 +182,18 @@ func TestHTTP2_EveryStreamHasItsRow(t *testing.T) {
 		{"reset before the head, external", policy.External, func(s h2Stream) { s.rst(codeInternal) }, buffer.Failed, buffer.Reset,
 			[]entry{{"primary", policy.Transient, policy.Fail, policy.SentUnknown, policy.BilledUnknown}}},
 		{"reset before content", policy.ReadOnly, func(s h2Stream) { s.head(); s.data(role); s.rst(codeInternal) }, buffer.Completed, "", []entry{retried(policy.SentUnknown, policy.BilledUnknown), complete}},
-		{"going away before the head", policy.ReadOnly, func(s h2Stream) { s.goAway(0, codeNone) }, buffer.Completed, "", []entry{retried(policy.SentUnknown, policy.BilledUnknown), complete}},
-		{"going away in error before the head", policy.ReadOnly, func(s h2Stream) { s.goAway(0, codeInternal) }, buffer.Completed, "", []entry{retried(policy.SentUnknown, policy.BilledUnknown), complete}},
+		{"going away before the head", policy.External, func(s h2Stream) { s.goAway(0, codeNone, "") }, buffer.Completed, "", []entry{retried(policy.NotSent, policy.BilledNo), complete}},
+		{"going away in error before the head", policy.External, func(s h2Stream) { s.goAway(0, codeInternal, "") }, buffer.Completed, "", []entry{retried(policy.NotSent, policy.BilledNo), complete}},
+		{"going away with the stream", policy.ReadOnly, func(s h2Stream) { s.goAway(s.id, codeNone, ""); s.hangUp() }, buffer.Completed, "", []entry{retried(policy.SentUnknown, policy.BilledUnknown), complete}},
+		{"going away with the stream, external", policy.External, func(s h2Stream) {
+			s.goAway(s.id, codeInternal, "stream error: stream ID 1; REFUSED_STREAM")
+			s.hangUp()
+		}, buffer.Failed, buffer.Reset,
+			[]entry{{"primary", policy.Transient, policy.Fail, policy.SentUnknown, policy.BilledUnknown}}},
 		{"reset after content", policy.ReadOnly, func(s h2Stream) { s.head(); s.data(role, token); s.rst(codeInternal) }, buffer.Interrupted, buffer.Reset, []entry{cut}},
 		{"refused after content", policy.ReadOnly, func(s h2Stream) { s.head(); s.data(role, token); s.rst(codeRefused) }, buffer.Interrupted, buffer.Reset, []entry{cut}},
-		{"going away in error after content", policy.ReadOnly, func(s h2Stream) { s.head(); s.data(role, token); s.goAway(0, codeInternal) }, buffer.Interrupted, buffer.Reset, []entry{cut}},
-		{"going away, the stream goes on", policy.ReadOnly, func(s h2Stream) { s.head(); s.data(token); s.goAway(s.id, codeNone); s.data(finish, done); s.end() }, buffer.Completed, "", []entry{complete}},
+		{"going away in error after content", policy.ReadOnly, func(s h2Stream) { s.head(); s.data(role, token); s.goAway(0, codeInternal, "") }, buffer.Interrupted, buffer.Reset, []entry{cut}},
+		{"going away, the stream goes on", policy.ReadOnly, func(s h2Stream) { s.head(); s.data(token); s.goAway(s.id, codeNone, ""); s.data(finish, done); s.end() }, buffer.Completed, "", []entry{complete}},
 		{"end without proof", policy.ReadOnly, func(s h2Stream) { s.head(); s.data(role, token); s.end() }, buffer.Interrupted, buffer.EOFWithoutEnd, []entry{cut}},
 		{"silence", policy.ReadOnly, func(h2Stream) {}, buffer.Completed, "", []entry{retried(policy.SentUnknown, policy.BilledUnknown), complete}},
 		{"stall after content", policy.ReadOnly, func(s h2Stream) { s.head(); s.data(role, token) }, buffer.Interrupted, buffer.Stalled, []entry{cut}},

@@ -49,7 +49,7 @@ func sendFault(err error) policy.Transport {
 		return policy.TLSUnverified
 	case isHandshake(err):
 		return policy.TLSFailed
-	case strings.Contains(err.Error(), "REFUSED_STREAM"): // net/http does not export its HTTP/2 errors
+	case isUnprocessed(err):
 		return policy.RefusedStream
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return policy.ConnectRefused
@@ -81,5 +81,18 @@ func isHandshake(err error) bool {
 	if _, ok := errors.AsType[tls.AlertError](err); ok {
 		return true
 	}
-	return strings.Contains(err.Error(), "TLS handshake timeout") // net/http's own, without a type
+	return strings.HasSuffix(err.Error(), "TLS handshake timeout") // net/http's own, without a type
+}
+
+// isUnprocessed reports whether an HTTP/2 provider said that it has not acted on the request and will
+// not: it refused the stream, or it is going away and the stream is above the last one that it took
+// (RFC 9113, sections 6.8 and 8.7). net/http exports none of these errors. Their texts are known by
+// how they begin, since other errors quote what the provider wrote.
+func isUnprocessed(err error) bool {
+	text := strings.TrimPrefix(err.Error(), "http2: Transport: cannot retry err [")
+	if strings.HasPrefix(text, "stream error: ") {
+		return strings.Contains(text, "; REFUSED_STREAM")
+	}
+	return strings.HasPrefix(text, "http2: Transport received Server's graceful shutdown GOAWAY") ||
+		strings.HasPrefix(text, "http2: Transport received GOAWAY from server")
 }

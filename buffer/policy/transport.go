@@ -18,7 +18,7 @@ const (
 	ConnectTimeout Transport = "connect_timeout"
 	TLSFailed      Transport = "tls_failed"        // the handshake broke
 	TLSUnverified  Transport = "tls_verify_failed" // the peer is not who it should be
-	RefusedStream  Transport = "refused_stream"    // HTTP/2 REFUSED_STREAM: never processed
+	RefusedStream  Transport = "refused_stream"    // HTTP/2 REFUSED_STREAM, or GOAWAY below the stream: never processed
 
 	HeaderTimeout       Transport = "header_timeout"
 	FirstContentTimeout Transport = "first_content_timeout"
