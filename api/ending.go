@@ -59,7 +59,7 @@ func (a *answer) abort() {
 // begins with what is missing, so that the two are not taken for one.
 func (a *answer) interruption(run buffer.Run) []byte {
 	event := provider.Interruption(run.Dialect, streamFraming(run), provider.Cut{
-		RunID: run.ID.String(), Reason: string(run.Reason), Next: run.Head, Sequence: run.Head,
+		RunID: run.ID.String(), Reason: string(run.Reason), Limit: run.Limit(), Next: run.Head, Sequence: run.Head,
 	})
 	if len(event) == 0 || len(a.last) == 0 {
 		return event
@@ -101,7 +101,7 @@ func failureBody(run buffer.Run) []byte {
 	k := kinds[code]
 	return provider.ErrorBody(run.Dialect, provider.Error{
 		Status: k.status, Type: errorType(run.Dialect, k.openAIType), Code: code,
-		Message: "spool: run " + run.ID.String() + " failed: " + string(run.Reason),
+		Message: strings.TrimSpace("spool: run " + run.ID.String() + " failed: " + string(run.Reason) + " " + run.Limit()),
 	})
 }
 

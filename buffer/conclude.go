@@ -125,6 +125,7 @@ type refusal struct {
 func (e *ending) refusal(v policy.Verdict) *refusal {
 	r := &refusal{closing: Closing{Reason: e.refused()}}
 	c := &r.closing
+	e.note(c)
 	switch {
 	case e.head == nil:
 		c.Status = policy.FailStatus(v)
@@ -152,9 +153,12 @@ func (e *ending) refusal(v policy.Verdict) *refusal {
 // maxCause bounds what a ledger row says of a broken connection, in bytes.
 const maxCause = 200
 
-// cause is why no connection came about, for people; empty for anything else, since what net/http
-// says of an answer may quote it.
+// cause is the limit that was gone over, or why no connection came about, for people; empty for
+// anything else, since what net/http says of an answer may quote it.
 func (e *ending) cause() string {
+	if o := e.over(); o != "" {
+		return ": " + o.Error()
+	}
 	dial, isDial := errors.AsType[*net.OpError](e.err)
 	dns, isDNS := errors.AsType[*net.DNSError](e.err)
 	switch {
@@ -179,6 +183,7 @@ func (e *ending) closing() Closing {
 	c.Usage = e.verdict.Usage
 	c.Partial = e.partial
 	c.Attempt = &e.row
+	e.note(&c)
 	return c
 }
 
@@ -187,7 +192,7 @@ func (e *ending) cut() Reason {
 	switch {
 	case len(e.verdict.Failure) > 0:
 		return ProviderError
-	case e.alarm == alarmTotal, errors.Is(e.err, frame.ErrTooLarge):
+	case e.over() != "":
 		return Limit
 	case e.alarm != noAlarm:
 		return Stalled
@@ -202,18 +207,16 @@ func (e *ending) refused() Reason {
 	switch e.alarm {
 	case alarmHeaders, alarmFirstContent:
 		return Silent
-	case alarmTotal:
-		return Limit
 	case alarmByteIdle:
 		return Stalled
 	}
 	switch {
+	case e.over() != "":
+		return Limit
 	case e.head == nil:
 		return Reset
 	case !e.head.success(), len(e.verdict.Failure) > 0:
 		return Refused
-	case errors.Is(e.err, frame.ErrTooLarge):
-		return Limit
 	case e.err == io.EOF:
 		return EOFWithoutEnd
 	}

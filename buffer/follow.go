@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spool-dev/spool/buffer/frame"
 	"github.com/spool-dev/spool/buffer/policy"
 	"github.com/spool-dev/spool/buffer/provider"
 )
@@ -46,6 +45,7 @@ type stream struct {
 	pending   [][]byte // received, not committed
 	size      int      // bytes of pending
 	total     int64    // bytes of the answer so far
+	events    int64    // chunks of it
 	content   bool     // there was content, or the proof of an end without any
 	failed    bool     // the provider told its own error in the stream
 	committed bool     // something is in the log
@@ -158,13 +158,14 @@ func (s *stream) take(ctx context.Context, a arrival) (*ending, error) {
 		return s.end(a.err, noAlarm), nil
 	}
 	for _, chunk := range a.chunks {
+		if o := s.over(chunk); o != "" { // what came with it depends on reads, what is stored does not
+			return s.end(o, noAlarm), nil
+		}
 		s.read(chunk)
 	}
 	switch {
 	case a.err != nil:
 		return s.ended(a), nil
-	case s.total > s.d.rs.cfg.MaxRun:
-		return s.end(frame.ErrTooLarge, noAlarm), nil
 	case !s.head.success():
 		return nil, nil
 	case s.failed && !s.content:
@@ -178,6 +179,19 @@ func (s *stream) take(ctx context.Context, a arrival) (*ending, error) {
 		return nil, nil
 	}
 	return nil, s.commit(ctx)
+}
+
+// over is the limit that one more chunk would go over; empty for none. A refusal has a bound of its own.
+func (s *stream) over(chunk []byte) overError {
+	switch {
+	case !s.head.success():
+		return ""
+	case s.total+int64(len(chunk)) > s.d.rs.cfg.MaxRun:
+		return overRun
+	case s.events == s.d.rs.cfg.MaxEvents:
+		return overEvents
+	}
+	return ""
 }
 
 // ended is the end of the attempt with its body.
@@ -206,6 +220,7 @@ func (s *stream) read(chunk []byte) {
 	s.pending = append(s.pending, chunk)
 	s.size += len(chunk)
 	s.total += int64(len(chunk))
+	s.events++
 	if !s.head.success() {
 		return
 	}

@@ -40,7 +40,7 @@ type Run struct {
 	State   State
 	Outcome State // the ended state it reached; stays when State becomes Released
 	Reason  Reason
-	Notes   []string // proof_weak, usage_missing, policy
+	Notes   []string // proof_weak, usage_missing, policy, or the name of the limit that the answer went over
 
 	Status     int         // the provider's status; 0 until the run commits
 	Header     http.Header // the provider's end-to-end headers; nil until the run commits

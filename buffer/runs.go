@@ -28,13 +28,14 @@ var (
 
 // Config holds what Runs needs to be told. Zero values are the documented defaults.
 type Config struct {
-	MaxChunk int           // bytes of one chunk; default 64 MiB
-	MaxRun   int64         // bytes of one run; default 1 GiB
-	Sweep    time.Duration // between two sweeps; default 10 s
-	NoDedupe bool          // an SDK's retry without a key never finds the run of its first send
-	Callers  CallerLimits  // what one caller may use; zero is without limit
-	Queue    QueueLimits   // how calls wait for a route that is busy
-	Observe  Observer      // is told what happens; nil is not
+	MaxChunk  int           // bytes of one chunk; default 64 MiB
+	MaxRun    int64         // bytes of one run; default 1 GiB
+	MaxEvents int64         // chunks of one run; default 4 Mi, since each costs a row, however small
+	Sweep     time.Duration // between two sweeps; default 10 s
+	NoDedupe  bool          // an SDK's retry without a key never finds the run of its first send
+	Callers   CallerLimits  // what one caller may use; zero is without limit
+	Queue     QueueLimits   // how calls wait for a route that is busy
+	Observe   Observer      // is told what happens; nil is not
 }
 
 func (c Config) withDefaults() Config {
@@ -43,6 +44,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxRun <= 0 {
 		c.MaxRun = 1 << 30
+	}
+	if c.MaxEvents <= 0 {
+		c.MaxEvents = 4 << 20
 	}
 	if c.Sweep <= 0 {
 		c.Sweep = 10 * time.Second

@@ -11,12 +11,17 @@ import (
 type Cut struct {
 	RunID    string
 	Reason   string // in the contract's words
+	Limit    string // the setting whose limit the answer went over; empty for none
 	Next     int64  // the position of the first chunk that did not come
 	Sequence int64  // for Responses: the sequence_number of the event that tells of it
 }
 
 func (c Cut) message() string {
-	return fmt.Sprintf("run %s was interrupted: %s; next position %d", c.RunID, c.Reason, c.Next)
+	why := c.Reason
+	if c.Limit != "" {
+		why += " " + c.Limit
+	}
+	return fmt.Sprintf("run %s was interrupted: %s; next position %d", c.RunID, why, c.Next)
 }
 
 // interrupted is the error type of OpenAI's shapes.
