@@ -136,9 +136,9 @@ type retrieval struct {
 // askedOf reads stream and a position off the query and, where that has none, off a JSON body, which
 // stays there to be forwarded.
 func askedOf(w http.ResponseWriter, r *http.Request) (retrieval, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRetrieveBody))
+	body, err := readBody(w, r, maxRetrieveBody, "what a retrieval may have")
 	if err != nil {
-		return retrieval{}, bodyFault(err)
+		return retrieval{}, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	given := ask(r)

@@ -14,6 +14,10 @@ import (
 // passThrough forwards a call that generates nothing, as it is, and its answer as it comes. No run,
 // no retry, no redirect followed.
 func (s *Server) passThrough(w http.ResponseWriter, r *http.Request, p *proxied) {
+	body := &upload{ReadCloser: r.Body, w: w, gap: s.Limits.BodyGap}
+	if r.Body != http.NoBody {
+		r.Body = body
+	}
 	rp := &httputil.ReverseProxy{
 		Rewrite: func(pr *httputil.ProxyRequest) {
 			upgrade := pr.Out.Header.Get("Upgrade")
@@ -40,15 +44,34 @@ func (s *Server) passThrough(w http.ResponseWriter, r *http.Request, p *proxied)
 		ErrorLog:      zap.NewStdLog(s.Log),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			s.Log.Info("pass-through failed", zap.String("provider", p.route.Name), zap.String("error", fmt.Sprintf("%T", err))) // its text may quote the answer
+			if body.late.Load() {
+				writeProviderError(w, p.dialect, slowBody("limits.body_gap"))
+				return
+			}
 			writeProviderError(w, p.dialect, &fault{code: wire.CodeUpstreamFailed, detail: "the provider could not be reached"})
 		},
 	}
-	rp.ServeHTTP(final{w}, r)
+	rp.ServeHTTP(final{w, socket{w, s.Limits.Write}}, r)
 }
 
-// final is a response writer that sends no informational status but the switch of protocols: some
-// clients take one for the answer.
-type final struct{ http.ResponseWriter }
+// final is a response writer that sends no informational status but the switch of protocols, since
+// some clients take one for the answer, and that waits for its client no longer than any other.
+type final struct {
+	http.ResponseWriter
+	out socket
+}
+
+// Write implements io.Writer.
+func (f final) Write(b []byte) (int, error) {
+	f.out.hurry()
+	return f.ResponseWriter.Write(b)
+}
+
+// FlushError is for http.ResponseController. A flush that was too slow shows with the next write.
+func (f final) FlushError() error {
+	f.out.push()
+	return nil
+}
 
 // WriteHeader implements http.ResponseWriter.
 func (f final) WriteHeader(status int) {

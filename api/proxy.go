@@ -4,11 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/gorilla/mux"
 
@@ -19,10 +17,7 @@ import (
 	"github.com/spool-dev/spool/resume"
 )
 
-const (
-	maxModel = 2048            // bytes of a model's name, as long as an ARN may be
-	bodyTime = 5 * time.Minute // for a call's body to come
-)
+const maxModel = 2048 // bytes of a model's name, as long as an ARN may be
 
 // proxied is a request on a provider route, understood.
 type proxied struct {
@@ -138,12 +133,9 @@ func join(base *url.URL, escaped, query string) (*url.URL, error) {
 // generate makes the call a run, or finds the run that it is already, and answers with a tail of
 // the log. The answer is never a copy of the provider's socket.
 func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // a connection that has none is bounded by its peer
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.Limits.Body))
-	_ = rc.SetReadDeadline(time.Time{}) // the wait for the caller to leave has no end
+	body, err := readBody(w, r, s.Limits.Body, "limits.body")
 	if err != nil {
-		writeProviderError(w, p.dialect, bodyFault(err))
+		writeProviderError(w, p.dialect, err)
 		return
 	}
 	call, start, err := s.call(r, p, body)
@@ -175,13 +167,6 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
 	}
 	a := &answer{server: s, w: w, r: r, run: run, native: true, replayed: existed, heartbeat: beat, mint: mint}
 	a.serve(start)
-}
-
-func bodyFault(err error) error {
-	if f := asFault(err); f.code == wire.CodeTooLarge {
-		return f
-	}
-	return bad("the request's body could not be read")
 }
 
 // call describes the run that the request becomes.

@@ -18,7 +18,9 @@ import (
 
 // Limits bound what one request may ask for. Zero values are the documented defaults.
 type Limits struct {
-	Body      int64         // bytes of a request's body; default 64 MiB
+	Body      int64         // bytes of a call's body; default 64 MiB
+	BodyTime  time.Duration // how long a request's body may take to come; default 5 min
+	BodyGap   time.Duration // between two reads of the body of a call that passes through, which may take longer; default 1 min
 	TTL       time.Duration // how long chunks are kept where the call does not say; default 1 h
 	MaxTTL    time.Duration // the longest that a call may say; default 24 h
 	Hold      time.Duration // how long headers wait for the first content; default 30 s
@@ -35,6 +37,8 @@ func (l Limits) withDefaults() Limits {
 	if l.Body <= 0 {
 		l.Body = 64 << 20
 	}
+	set(&l.BodyTime, 5*time.Minute)
+	set(&l.BodyGap, time.Minute)
 	set(&l.TTL, time.Hour)
 	set(&l.MaxTTL, 24*time.Hour)
 	l.MaxTTL = max(l.MaxTTL, l.TTL)
@@ -111,6 +115,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		defer func() {
 			s.Log.Debug("request", zap.String("method", r.Method), zap.String("path", r.URL.Path), zap.Duration("took", time.Since(begun)))
 		}()
+		s.listen(w, r)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -62,9 +62,17 @@ func (s socket) writeAll(chunks []buffer.Chunk, skip int64) bool {
 	return s.write(joined)
 }
 
-// flush hands over what was written. The deadline ends with it: on HTTP/2 one that passes while
-// nothing is written resets the stream, on HTTP/1.1 it fails the end of the body.
+// flush hands over what was written, by which the request has been heard out: net/http has read or
+// given up what was left of it before it wrote.
 func (s socket) flush() bool {
+	taken := s.push()
+	heard(s.w)
+	return taken
+}
+
+// push hands over what was written. The deadline ends with it: on HTTP/2 one that passes while
+// nothing is written resets the stream, on HTTP/1.1 it fails the end of the body.
+func (s socket) push() bool {
 	s.hurry()
 	rc := http.NewResponseController(s.w)
 	err := rc.Flush()

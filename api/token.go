@@ -170,7 +170,7 @@ func tokenAsked(w http.ResponseWriter, r *http.Request) (wire.TokenRequest, erro
 	if err == nil || errors.Is(err, io.EOF) {
 		return asked, nil
 	}
-	if f := asFault(err); f.code == wire.CodeTooLarge {
+	if f, ok := errors.AsType[*fault](bodyFault(err, "what a request for a token may have")); ok && f.code != wire.CodeBadRequest {
 		return asked, f
 	}
 	return asked, bad(`the body must be a JSON object such as {"ttl": "10m"}; ttl, from and origin are known`)

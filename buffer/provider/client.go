@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// maxHeaderBytes bounds what a provider may send before its body.
-const maxHeaderBytes = 1 << 20
+// defaultHeaderBytes bounds what a provider may send before its body, informational answers included.
+const defaultHeaderBytes = 1 << 20
 
 // Client sends requests to providers. Its transport never sends one twice, whatever its headers say:
 // requests carry no GetBody, and a body that cannot be rewound.
@@ -23,10 +23,14 @@ type Client struct {
 	transport http.RoundTripper
 }
 
-// NewClient returns a client whose dials and TLS handshakes take at most connect each.
-func NewClient(connect time.Duration) *Client {
+// NewClient returns a client whose dials and TLS handshakes take at most connect each, and which reads
+// at most headers bytes before a body. 0 is the default of either.
+func NewClient(connect time.Duration, headers int64) *Client {
 	if connect <= 0 {
 		connect = defaultConnect
+	}
+	if headers <= 0 {
+		headers = defaultHeaderBytes
 	}
 	dialer := &net.Dialer{Timeout: connect, KeepAlive: 15 * time.Second}
 	return &Client{transport: &http.Transport{
@@ -39,7 +43,7 @@ func NewClient(connect time.Duration) *Client {
 		MaxIdleConns:           1024,
 		MaxIdleConnsPerHost:    256,
 		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: maxHeaderBytes,
+		MaxResponseHeaderBytes: headers,
 	}}
 }
 

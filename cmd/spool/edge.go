@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/net/netutil"
 )
 
 type tlsSettings struct {
@@ -44,15 +47,36 @@ func (t tlsSettings) wrap(l net.Listener) (net.Listener, error) {
 	}), nil
 }
 
+// Defaults of what a connection may take before there is a request.
+const (
+	defaultHeaders     = 20 * time.Second
+	defaultHeaderBytes = 1 << 20
+	defaultIdle        = 2 * time.Minute
+)
+
+// listen opens the address for as many connections as may be open at once: more wait in the system's
+// backlog until one is closed. 0 is without limit.
+func listen(address string, connections int) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, cause(err))
+	}
+	if connections > 0 {
+		l = netutil.LimitListener(l, connections)
+	}
+	return l, nil
+}
+
 // newServer speaks HTTP/1.1 and HTTP/2, over TLS as over plain connections: a browser has six
 // connections of HTTP/1.1 for all tabs of an origin, and a stream keeps one of them.
-func newServer(h http.Handler, log *zap.Logger) *http.Server {
+func newServer(h http.Handler, l limitSettings, log *zap.Logger) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
-		Handler: h, Protocols: protocols, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: 1 << 20, ErrorLog: zap.NewStdLog(log),
+		Handler: h, Protocols: protocols, ErrorLog: zap.NewStdLog(log),
+		ReadHeaderTimeout: cmp.Or(l.Headers, defaultHeaders), IdleTimeout: cmp.Or(l.Idle, defaultIdle),
+		MaxHeaderBytes: cmp.Or(l.HeaderBytes, defaultHeaderBytes),
 	}
 }

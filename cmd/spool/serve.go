@@ -9,6 +9,7 @@ import (
 	"io"
 	stdlog "log"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -40,10 +41,8 @@ type serveCmd struct {
 }
 
 const (
-	headerTimeout = 20 * time.Second // for a request's headers
-	idleTimeout   = 2 * time.Minute  // for a connection between requests
-	sameSignal    = time.Second      // within which a second signal is the first one again
-	tailTimeout   = 5 * time.Second  // for readers that have not taken their end at shutdown
+	sameSignal  = time.Second     // within which a second signal is the first one again
+	tailTimeout = 5 * time.Second // for readers that have not taken their end at shutdown
 )
 
 // Run serves until a signal ends it, and returns when everything that was accepted is stored.
@@ -67,9 +66,9 @@ func (c *serveCmd) Run() error {
 		return err
 	}
 	// The port first: where it is taken, the data stays untouched. Nothing is accepted yet.
-	listener, err := net.Listen("tcp", set.Listen)
+	listener, err := listen(set.Listen, set.Limits.Connections)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", set.Listen, cause(err))
+		return err
 	}
 	defer listener.Close()
 	edge, err := set.TLS.wrap(listener)
@@ -92,7 +91,7 @@ func (c *serveCmd) Run() error {
 		return errors.Join(err, store.Close())
 	}
 
-	client := provider.NewClient(longestConnect(routes))
+	client := provider.NewClient(longestConnect(routes), set.Limits.ProviderHeaders)
 	metrics := api.NewMetrics()
 	metrics.Recovered(sealed)
 	runs := buffer.NewRuns(store, client, set.runs(metrics), log)
@@ -103,7 +102,7 @@ func (c *serveCmd) Run() error {
 		Origins:   set.CORS.Origins,
 		Providers: routes,
 		Limits: api.Limits{
-			Body: set.Limits.Body, TTL: set.TTL, MaxTTL: set.Limits.MaxTTL, Hold: set.Limits.Hold,
+			Body: set.Limits.Body, BodyTime: set.Limits.BodyTime, BodyGap: set.Limits.BodyGap, TTL: set.TTL, MaxTTL: set.Limits.MaxTTL, Hold: set.Limits.Hold,
 			Heartbeat: set.Limits.Heartbeat, Write: set.Limits.Write,
 		},
 		Cloudflare: set.Compat.cloudflare(listener.Addr()),
@@ -111,13 +110,12 @@ func (c *serveCmd) Run() error {
 	}
 	log.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("data", set.Data),
 		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.Bool("tls", set.TLS.Cert != ""), zap.String("version", version))
-	return serve(ctx, edge, server, set.Grace, log)
+	return serve(ctx, edge, newServer(server.Handler(), set.Limits, log), server, set.Grace, log)
 }
 
 // serve answers requests until ctx ends, then shuts down in the order of the data. A second signal
 // aborts.
-func serve(ctx context.Context, l net.Listener, s *api.Server, grace time.Duration, log *zap.Logger) error {
-	h := newServer(s.Handler(), log)
+func serve(ctx context.Context, l net.Listener, h *http.Server, s *api.Server, grace time.Duration, log *zap.Logger) error {
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(l) }()
 	sweeping, stopSweep := context.WithCancel(context.Background())

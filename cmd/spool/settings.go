@@ -55,10 +55,20 @@ type authSettings struct {
 	Keys map[string]string `koanf:"keys"` // name → buffer key
 }
 
+// limitSettings bound what callers, readers and providers may do. Zero is the documented default.
 type limitSettings struct {
-	Body      int64         `koanf:"body"`
+	Connections     int           `koanf:"connections"`  // open at once; 0 is as many as the system allows
+	Headers         time.Duration `koanf:"headers"`      // for a request's headers to come
+	HeaderBytes     int           `koanf:"header_bytes"` // of them
+	Idle            time.Duration `koanf:"idle"`         // of a connection between two requests
+	Body            int64         `koanf:"body"`
+	BodyTime        time.Duration `koanf:"body_time"`
+	BodyGap         time.Duration `koanf:"body_gap"`
+	ProviderHeaders int64         `koanf:"provider_headers"`
+
 	Chunk     int           `koanf:"chunk"`
 	Run       int64         `koanf:"run"`
+	Events    int64         `koanf:"events"`
 	Window    int64         `koanf:"window"`
 	MaxTTL    time.Duration `koanf:"max_ttl"`
 	Hold      time.Duration `koanf:"hold"`
@@ -156,6 +166,9 @@ func (s settings) validate() error {
 	if err := s.CORS.validate(); err != nil {
 		return err
 	}
+	if err := s.Limits.validate(); err != nil {
+		return err
+	}
 	for name, key := range s.Auth.Keys {
 		if len(key) < 16 {
 			return fmt.Errorf("auth.keys.%s: a buffer key needs at least 16 characters", name)
@@ -165,10 +178,22 @@ func (s settings) validate() error {
 	return err
 }
 
+// validate refuses what would be no limit. The window alone may be below 0: none.
+func (l limitSettings) validate() error {
+	fields := reflect.ValueOf(l)
+	for i := range fields.NumField() {
+		name := fields.Type().Field(i).Tag.Get("koanf")
+		if name != "window" && fields.Field(i).Int() < 0 {
+			return fmt.Errorf("limits.%s: must not be negative; 0 is the default", name)
+		}
+	}
+	return nil
+}
+
 // runs is what the settings say about runs.
 func (s settings) runs(o buffer.Observer) buffer.Config {
 	return buffer.Config{
-		MaxChunk: s.Limits.Chunk, MaxRun: s.Limits.Run, Observe: o,
+		MaxChunk: s.Limits.Chunk, MaxRun: s.Limits.Run, MaxEvents: s.Limits.Events, Observe: o,
 		NoDedupe: s.RetryDedupe != nil && !*s.RetryDedupe,
 		Callers:  buffer.CallerLimits(s.Callers),
 		Queue:    buffer.QueueLimits(s.Queue),

@@ -74,7 +74,7 @@ func New(t testing.TB, o Options) *Rig {
 	if _, err := g.Store.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	client := provider.NewClient(0)
+	client := provider.NewClient(0, 0)
 	metrics := api.NewMetrics()
 	o.Runs.Observe = metrics
 	g.Runs = buffer.NewRuns(g.Store, client, o.Runs, log)
