@@ -23,3 +23,7 @@ func indexEither(b []byte, x, y byte) int {
 	}
 	return len(b)
 }
+
+// LineEnd returns the index of the first CR or LF in b, or len(b) if there is neither, in the time that
+// it takes to get there.
+func LineEnd(b []byte) int { return indexEither(b, '\n', '\r') }

@@ -28,7 +28,7 @@ func (r *Reader) readMessage(chunk []byte) Mark {
 	if len(m.payload) == 0 {
 		return r.event(r, m.event, "{}")
 	}
-	if !gjson.Valid(view(m.payload)) {
+	if !valid(view(m.payload)) {
 		return r.unknown()
 	}
 	return r.event(r, m.event, view(m.payload))
@@ -108,7 +108,7 @@ func readInvoke(r *Reader, name, data string) Mark {
 		return r.readInner(data)
 	}
 	inner, err := base64.StdEncoding.AppendDecode(r.decoded[:0], unview(packed.Str))
-	if err != nil || !gjson.ValidBytes(inner) {
+	if err != nil || !valid(view(inner)) {
 		return r.unknown()
 	}
 	r.decoded = inner

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"encoding/json"
 	"strings"
 	"unsafe"
 
@@ -17,6 +18,18 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // unview is s as bytes without a copy. They must not be written.
 func unview(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// maxRecursive is how long a text may be, in bytes, that gjson checks. It calls itself for each bracket
+// that opens, and a text of a few megabytes of them would end the process.
+const maxRecursive = 4 << 10
+
+// valid reports whether text is JSON. A long one may not nest deeper than encoding/json allows, 10000.
+func valid(text string) bool {
+	if len(text) <= maxRecursive {
+		return gjson.Valid(text)
+	}
+	return json.Valid(unview(text))
+}
 
 // filled reports whether a delta carries anything: a string that is not empty, outside the fields
 // that only say what kind of thing is meant. Numbers and booleans are no content by themselves.

@@ -21,7 +21,7 @@ func ResponseObject(k frame.Kind, chunk []byte) []byte {
 	switch {
 	case b.lines == 0: // plain JSON though a stream was announced, if anything
 		return responseIn(view(chunk))
-	case b.lines == 1 || gjson.Valid(b.data):
+	case b.lines == 1 || valid(b.data):
 		return responseIn(b.data)
 	}
 	var last []byte // events between which the provider forgot the blank line
@@ -41,7 +41,7 @@ func responseIn(data string) []byte {
 	if said(gjson.Get(data, "object")) == "response" {
 		object = data
 	}
-	if !strings.HasPrefix(strings.TrimLeft(object, " \t\r\n"), "{") || !gjson.Valid(object) {
+	if !strings.HasPrefix(strings.TrimLeft(object, " \t\r\n"), "{") || !valid(object) {
 		return nil
 	}
 	return unview(object)

@@ -1,6 +1,10 @@
 package provider
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/spool-dev/spool/buffer/frame"
+)
 
 // block is what one SSE chunk says: its event name and its data, less the framing.
 type block struct {
@@ -60,15 +64,9 @@ func eachData(chunk []byte, read func(data string)) {
 
 // cutLine cuts the first line off b, without its end.
 func cutLine(b []byte) (line, rest []byte) {
-	i := bytes.IndexByte(b, '\n')
-	if i < 0 {
-		i = len(b)
-	}
-	if cr := bytes.IndexByte(b[:i], '\r'); cr >= 0 {
-		if cr+1 < len(b) && b[cr+1] == '\n' {
-			return b[:cr], b[cr+2:]
-		}
-		return b[:cr], b[cr+1:]
+	i := frame.LineEnd(b)
+	if i+1 < len(b) && b[i] == '\r' && b[i+1] == '\n' {
+		return b[:i], b[i+2:]
 	}
 	return b[:i], b[min(i+1, len(b)):]
 }

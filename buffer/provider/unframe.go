@@ -18,7 +18,7 @@ func (r *Reader) readSSE(chunk []byte) Mark {
 	if b.lines == 0 && b.stray && b.name == "" {
 		return r.readStray(chunk)
 	}
-	if b.lines > 1 && !gjson.Valid(b.data) {
+	if b.lines > 1 && !valid(b.data) {
 		return r.readLines(chunk, b.name)
 	}
 	return r.readData(b.name, b.data)
@@ -73,7 +73,7 @@ func (r *Reader) readData(name, data string) Mark {
 		return Mark{Comment: true}
 	case data == "[DONE]":
 		return r.readDone()
-	case !gjson.Valid(data):
+	case !valid(data):
 		return r.unknown()
 	}
 	return r.event(r, name, data)
@@ -109,7 +109,7 @@ func (r *Reader) readWhole(body string) Mark {
 		return Mark{Content: text != ""}
 	case text == "":
 		return Mark{}
-	case gjson.Valid(text):
+	case valid(text):
 	case text[0] == '{' || text[0] == '[':
 		return Mark{} // half an answer: nothing that was shown, nothing that is proven
 	default:
@@ -155,7 +155,7 @@ func (r *Reader) readUnframed(chunk []byte) Mark {
 	page, sure := looksLikePage(text)
 	json := r.dialect != Generic && (text[0] == '{' || text[0] == '[')
 	switch {
-	case page || json && closes(text) && gjson.Valid(text):
+	case page || json && closes(text) && valid(text):
 		r.judged = true
 		m := r.readWhole(text)
 		r.unframed = nil
