@@ -53,7 +53,7 @@ func (e *ending) over() overError {
 // isLongHead reports whether an answer's headers were over the client's limit. net/http has no types
 // for it, and these texts quote nothing.
 func isLongHead(err error) bool {
-	text := err.Error()
+	text := strings.TrimPrefix(err.Error(), "net/http: HTTP/1.x transport connection broken: ")
 	return strings.HasPrefix(text, "net/http: server response headers exceeded ") ||
 		strings.HasPrefix(text, "http2: response header list larger than advertised limit")
 }

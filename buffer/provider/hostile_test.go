@@ -16,10 +16,10 @@ var (
 // square of its length, or by a function that calls itself for each bracket, ends this test by its
 // time or its stack.
 func hostile() map[string]string {
-	const size, deep, lines = 128 << 10, 4 << 20, 1 << 20
+	const size, deep, lines = 64 << 10, 8 << 20, 1 << 20
 	return map[string]string{
 		"brackets":      strings.Repeat("[", deep),
-		"objects":       strings.Repeat(`{"a":`, deep/2),
+		"objects":       strings.Repeat(`{"a":`, size/5),
 		"closed":        strings.Repeat("[", size/2) + strings.Repeat("]", size/2),
 		"in an error":   `{"error":` + strings.Repeat("[", size/2) + strings.Repeat("]", size/2) + "}",
 		"CR lines":      strings.Repeat("a\r", lines/2),
