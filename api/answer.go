@@ -73,7 +73,7 @@ func (a *answer) serve(start resume.Start) {
 
 func (a *answer) refuse(err error) {
 	if a.r.Context().Err() != nil {
-		return // the client has left
+		panic(http.ErrAbortHandler) // as in refuse
 	}
 	f := *asFault(err)
 	f.run = a.run.ID.String()

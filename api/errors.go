@@ -87,6 +87,16 @@ func asFault(err error) *fault {
 	return &fault{code: wire.CodeStorage, detail: "the log cannot be used now"}
 }
 
+// refuse answers a native route with an error. Where the client has left, an error that is not the
+// request's own may say no more than that; then the connection is cut, since a client that has only
+// finished speaking would take an empty answer for a good one.
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if _, own := errors.AsType[*fault](err); !own && r.Context().Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
+	writeProblem(w, err)
+}
+
 // writeProblem answers a native route with an error.
 func writeProblem(w http.ResponseWriter, err error) {
 	f := asFault(err)

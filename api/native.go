@@ -31,8 +31,8 @@ func (s *Server) native(h nativeHandler) http.HandlerFunc {
 		if err == nil {
 			err = h(w, r, caller)
 		}
-		if err != nil && r.Context().Err() == nil {
-			writeProblem(w, err)
+		if err != nil {
+			refuse(w, r, err)
 		}
 	}
 }

@@ -50,8 +50,8 @@ func (s *Server) reads(h readHandler) http.HandlerFunc {
 		if err == nil {
 			err = h(w, r, who)
 		}
-		if err != nil && r.Context().Err() == nil {
-			writeProblem(w, err)
+		if err != nil {
+			refuse(w, r, err)
 		}
 	}
 }

@@ -35,7 +35,7 @@ type broken struct {
 // shortEvents are a short answer; shortChat is all of it.
 var (
 	shortEvents = fakellm.Chat("a ", "b ")
-	shortChat    = bytes.Join(shortEvents, nil)
+	shortChat   = bytes.Join(shortEvents, nil)
 )
 
 // verbatim is an answer that is written byte by byte as it stands here.
