@@ -4,10 +4,11 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 DATA    ?= ./data
 IMAGE   ?= spool
+FUZZTIME ?= 10s
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-browser drill bench bench-peers lint fmt vet staticcheck vulncheck fix tidy check image clean
+.PHONY: help build run demo test test-browser drill fuzz bench bench-peers lint fmt vet staticcheck vulncheck fix tidy check image clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +32,9 @@ test-browser: ## Read streams with a real Chromium, /usr/bin/chromium
 
 drill: ## Stage eight faults of a provider and print what followed
 	@cd test/drill && go test -count=1 # in its own folder, so that go test shows what it prints
+
+fuzz: ## Run every fuzz target for FUZZTIME each (FUZZTIME=1h; 10s)
+	@.ci/fuzz $(FUZZTIME)
 
 bench: ## Measure this machine (BENCH="--quick --only ttfb" for flags)
 	go run ./test/bench $(BENCH)

@@ -80,7 +80,10 @@ func (s Situation) decide() Decision {
 	return Decision{Action: Fail, Why: "no route fits what is left"}
 }
 
-func (s Situation) spent() bool { return s.AttemptsLeft <= 0 || s.ElapsedLeft <= 0 || s.CostLeft <= 0 }
+// spent reports whether nothing is left; a cost that is no number is none.
+func (s Situation) spent() bool {
+	return s.AttemptsLeft <= 0 || s.ElapsedLeft <= 0 || !(s.CostLeft > 0)
+}
 
 func (s Situation) retryFits() bool {
 	v, wait := s.Verdict, s.MaxInlineWait

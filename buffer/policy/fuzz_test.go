@@ -51,3 +51,52 @@ func FuzzClassify(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDecide: every situation has a decision of the known words, within what is left to act with.
+func FuzzDecide(f *testing.F) {
+	f.Add(uint8(0), uint8(0), uint8(0), uint8(0), 1, int64(time.Minute), 1.0, int64(0), 0.0, 0.0)
+	f.Add(uint8(5), uint8(2), uint8(1), uint8(255), 0, int64(-1), -1.0, int64(time.Hour), 1e300, -1e300)
+	f.Add(uint8(4), uint8(1), uint8(2), uint8(8), 3, int64(8*time.Second), 0.5, int64(60*time.Second), 0.1, 0.2)
+	classes := []Class{None, Policy, Quota, Auth, Rate, Transient, Request, Unknown, "no class"}
+	sents := []Sent{NotSent, WasRefused, SentUnknown, "nothing known"}
+	transports := []Transport{NoFault, Open, ClientGone, Reset, HeaderTimeout, TotalTimeout, CircuitOpen, LocalLimit, RefusedStream, "no transport"}
+	f.Fuzz(func(t *testing.T, class, sent, transport, bits uint8, attempts int, elapsed int64, cost float64, hint int64, retryCost, fallbackCost float64) {
+		on := func(bit uint8) bool { return bits&bit != 0 }
+		kind := ReadOnly
+		if on(1) {
+			kind = External
+		}
+		s := Situation{
+			Verdict: Verdict{
+				Class: classes[int(class)%len(classes)], Sent: sents[int(sent)%len(sents)], Transport: transports[int(transport)%len(transports)],
+				Proven: on(2), Delivered: on(4), NoRetry: on(8), Hint: time.Duration(hint),
+			},
+			Kind: kind, AttemptsLeft: attempts, ElapsedLeft: time.Duration(elapsed), CostLeft: cost, RetryCost: retryCost, CircuitOpen: on(16),
+			Fallback: Alternative{Approved: on(32), Healthy: on(64), IndependentQuota: on(128), Cost: fallbackCost},
+		}
+		d := Decide(s)
+		v := s.Verdict
+		switch d.Action {
+		case Retry, Fallback:
+			switch {
+			case v.Proven, v.Delivered, v.Alive():
+				t.Fatalf("%+v: sent again after %+v", d, v)
+			case attempts <= 0, elapsed <= 0, !(cost > 0):
+				t.Fatalf("%+v: sent again with nothing left of %+v", d, s)
+			case v.Sent == SentUnknown && kind != ReadOnly:
+				t.Fatalf("%+v: what could act twice is sent again", d)
+			case d.Action == Fallback && !(on(32) && on(64)):
+				t.Fatalf("%+v: to a fallback that may not be taken", d)
+			}
+		case Fail, Interrupt, Complete, Continue:
+		default:
+			t.Fatalf("action %q", d.Action)
+		}
+		if (d.Action == Complete) != v.Proven || d.Why == "" || d.Billed != BilledYes && d.Billed != BilledNo && d.Billed != BilledUnknown {
+			t.Fatalf("%+v for %+v", d, v)
+		}
+		if d.Delay > 0 && d.Action != Retry || d.Delay > DefaultInlineWait {
+			t.Fatalf("%+v: delay", d)
+		}
+	})
+}
