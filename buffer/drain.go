@@ -91,9 +91,11 @@ func reasonOf(err error) Reason {
 // told as soon as the log can be written again.
 func (d *drain) close(ctx context.Context, chunks [][]byte, to State, c Closing) {
 	ctx = context.WithoutCancel(ctx)
+	size := sizeOf(chunks) // they are the log's from then on
 	err := d.log.Append(ctx, chunks, to, c)
 	switch {
 	case err == nil:
+		d.rs.stored.add(len(chunks), size)
 		d.observeEnd(ctx)
 		d.zap.Info("run ended", zap.String("state", string(to)), zap.String("reason", string(c.Reason)))
 	case errors.Is(err, ErrSealed):

@@ -257,6 +257,9 @@ func (s *stream) commit(ctx context.Context) error {
 		c = s.opening()
 	}
 	err := s.d.log.Append(context.WithoutCancel(ctx), s.pending, Streaming, c)
+	if err == nil {
+		s.d.rs.stored.add(len(s.pending), s.size)
+	}
 	s.committed = true
 	s.pending, s.size = nil, 0
 	return err

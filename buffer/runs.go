@@ -84,6 +84,8 @@ type Runs struct {
 	callers  *callers
 	circuits *circuits
 	slots    *slots
+	places   *places
+	stored   stored
 }
 
 // NewRuns returns a Runs over store that sends through client. Drain must be called.
@@ -95,6 +97,7 @@ func NewRuns(store Store, client *provider.Client, cfg Config, log *zap.Logger) 
 		live:    map[ulid.ULID]*drain{},
 		readers: map[ulid.ULID]*readers{},
 		callers: newCallers(cfg.Callers), circuits: newCircuits(), slots: newSlots(cfg.Queue),
+		places: newPlaces(),
 	}
 }
 

@@ -61,7 +61,12 @@ func NeedsOf(d Dialect, body []byte) Needs {
 
 // Cost is an upper estimate of what an answer to a call costs, in US dollars.
 func (p Price) Cost(n Needs) float64 {
-	return (float64(n.InputTokens)*p.Input + float64(n.OutputTokens)*p.Output) / 1e6
+	return p.Of(Usage{InputTokens: n.InputTokens, OutputTokens: n.OutputTokens})
+}
+
+// Of is what an answer with these figures has cost, in US dollars; 0 where the price is not known.
+func (p Price) Of(u Usage) float64 {
+	return (float64(u.InputTokens)*p.Input + float64(u.OutputTokens)*p.Output) / 1e6
 }
 
 // Keeps reports whether the fallback can serve a call that from was asked for, and why not.
