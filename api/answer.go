@@ -34,6 +34,8 @@ type answer struct {
 	mint      time.Duration // how long the token lives that the headers carry; 0 for none
 	floor     int64         // the first position that the reader may have
 
+	reached func(pos int64) // tells how far the reader has come
+
 	tail *resume.Tail
 	last []byte // the chunk that was delivered last; nil before the first
 	skip int64  // bytes of the next chunk that the client has
@@ -57,6 +59,10 @@ func (a *answer) serve(start resume.Start) {
 		return
 	}
 	a.tail, a.skip = t, t.Skip
+	reached, leave := a.server.Runs.Place(a.run.ID)
+	defer leave()
+	a.reached = reached
+	a.reached(t.From)
 	switch {
 	case err != nil && start.Wait > 0:
 		a.nothing(t.Run)
@@ -172,12 +178,11 @@ func (a *answer) deliver(page buffer.Page) bool {
 	}
 	if n := len(page.Chunks); n > 0 {
 		a.last = page.Chunks[n-1].Data
-	}
-	if !a.socket().writeAll(page.Chunks, a.skip) {
-		return false
-	}
-	if len(page.Chunks) > 0 {
+		if !a.socket().writeAll(page.Chunks, a.skip) {
+			return false
+		}
 		a.skip = 0
+		a.reached(page.Chunks[n-1].Pos + 1)
 	}
 	return a.flush()
 }
@@ -189,6 +194,7 @@ func (a *answer) begin(run buffer.Run) {
 	if h.Get("Content-Type") == "" {
 		h.Set("Content-Type", contentType(run))
 	}
+	sandbox(h)
 	a.describe(h, run)
 	if a.native && run.State == buffer.Failed && run.Header == nil {
 		if k := kinds[failedCode(run)]; k.retryAfter > 0 {

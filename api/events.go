@@ -56,10 +56,14 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 			return err
 		}
 		defer s.Runs.Attach(run.ID, false)()
+		reached, leave := s.Runs.Place(run.ID)
+		defer leave()
 		t, err := s.openEvents(r.Context(), run, grant, following[i].Ask)
 		if err != nil {
 			return about(run, err)
 		}
+		t.reached = reached
+		t.reached(t.next)
 		e.tails = append(e.tails, t)
 	}
 	defer e.out.hurry() // the server still has the end of the body to write
@@ -83,6 +87,8 @@ type eventTail struct {
 	id   string
 	next int64 // the position after the last chunk that was written
 	over bool  // its end was written, now or to an earlier connection
+
+	reached func(pos int64) // tells how far the reader has come
 }
 
 func (s *Server) openEvents(ctx context.Context, run buffer.Run, grant resume.Grant, asked resume.Ask) (*eventTail, error) {
@@ -256,6 +262,7 @@ func (e *eventStream) tell(n news) {
 		e.blocks.chunk(t.id, run.Framing, c)
 		t.next = c.Pos + 1
 	}
+	t.reached(t.next)
 	if n.phase != "" {
 		e.blocks.event("phase", "", wire.PhaseEvent{Run: t.id, Phase: n.phase})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/policy"
+	"github.com/spool-dev/spool/buffer/provider"
 )
 
 // Metrics counts what happens to runs, by route. It is a buffer.Observer: what it counts is stored,
@@ -25,6 +26,8 @@ type Metrics struct {
 	recovered    prometheus.Counter
 	reuses       *prometheus.CounterVec // how
 	saved        prometheus.Counter
+	dollars      prometheus.Counter
+	prices       map[string]provider.Price // by route
 }
 
 // The outcomes of runs. A stream that was cut after its first token is in no success.
@@ -62,7 +65,8 @@ func NewMetrics() *Metrics {
 		reuses:       counter("spool_reuses_total", "Repeats that were served from the log instead of a purchase.", "how"),
 		saved:        prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_output_tokens_saved_total", Help: "Output tokens that were delivered by replay or attach instead of a new call."}),
 	}
-	m.registry.MustRegister(m.ended, m.attempts, m.unknown, m.tokens, m.firstByte, m.firstContent, m.recovered, m.reuses, m.saved,
+	m.dollars = prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_dollars_saved_total", Help: "What those tokens, and the calls' input, would have cost, in US dollars at the routes' configured prices."})
+	m.registry.MustRegister(m.ended, m.attempts, m.unknown, m.tokens, m.firstByte, m.firstContent, m.recovered, m.reuses, m.saved, m.dollars,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -75,8 +79,33 @@ func (m *Metrics) Handler(runs *buffer.Runs) http.Handler {
 	gauge("spool_live_runs", "Runs whose drain is under way in this process.", runs.Live)
 	gauge("spool_open_tails", "Tails that are open in this process.", runs.Tails)
 	gauge("spool_circuits_open", "Routes and models whose circuit is not closed.", runs.OpenCircuits)
+	total := func(name, help string, value func() int64) {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
+	}
+	total("spool_stored_chunks_total", "Chunks that this process has committed.", func() int64 { chunks, _ := runs.Stored(); return chunks })
+	total("spool_stored_bytes_total", "Bytes of those chunks.", func() int64 { _, bytes := runs.Stored(); return bytes })
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
+
+// Prices tells what the routes' tokens cost. It comes before the first run.
+func (m *Metrics) Prices(routes map[string]provider.Route) {
+	m.prices = map[string]provider.Price{}
+	for name, r := range routes {
+		m.prices[name] = r.Price
+	}
+}
+
+// Disk adds gauges of the folder: the bytes that its files take, and those that are free.
+func (m *Metrics) Disk(measure func() (used, free int64)) {
+	gauge := func(name, help string, value func() int64) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
+	}
+	gauge("spool_disk_used_bytes", "What the files of the data folder take.", func() int64 { used, _ := measure(); return used })
+	gauge("spool_disk_free_bytes", "What is free where the data folder is.", func() int64 { _, free := measure(); return free })
+}
+
+// Gatherer gives the figures as they are when it is asked.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
 // Recovered counts the runs that were sealed at the start.
 func (m *Metrics) Recovered(n int) { m.recovered.Add(float64(n)) }
@@ -103,7 +132,7 @@ func (m *Metrics) RunEnded(r buffer.Run) {
 		m.firstContent.WithLabelValues(r.Route).Observe(r.Committed.Sub(r.Created).Seconds())
 	}
 	if r.Usage != nil {
-		m.saved.Add(float64(r.Attaches * r.Usage.OutputTokens))
+		m.save(r, r.Attaches)
 	}
 }
 
@@ -115,8 +144,14 @@ func (m *Metrics) Reused(r buffer.Run) {
 	}
 	m.reuses.WithLabelValues("replay").Inc()
 	if r.Usage != nil {
-		m.saved.Add(float64(r.Usage.OutputTokens))
+		m.save(r, 1)
 	}
+}
+
+// save counts what n repeats of a call would have bought.
+func (m *Metrics) save(r buffer.Run, n int64) {
+	m.saved.Add(float64(n * r.Usage.OutputTokens))
+	m.dollars.Add(float64(n) * m.prices[r.Route].Of(*r.Usage))
 }
 
 // outcomeOf says in one word how a run ended.

@@ -37,6 +37,7 @@ func (s *Server) passThrough(w http.ResponseWriter, r *http.Request, p *proxied)
 					delete(resp.Header, name)
 				}
 			}
+			sandbox(resp.Header)
 			return nil
 		},
 		FlushInterval: -1,

@@ -30,11 +30,9 @@ const joinBytes = 32 << 10
 
 var joins = sync.Pool{New: func() any { return new([joinBytes]byte) }}
 
-// writeAll writes chunks, less the first skip bytes, in few writes: small ones are joined.
+// writeAll writes chunks, of which there is at least one, less the first skip bytes, in few writes: small
+// ones are joined.
 func (s socket) writeAll(chunks []buffer.Chunk, skip int64) bool {
-	if len(chunks) == 0 {
-		return true
-	}
 	if len(chunks) == 1 {
 		data := chunks[0].Data
 		return s.write(data[min(skip, int64(len(data))):])
