@@ -65,7 +65,7 @@ func TestOpenAPI_Routes(t *testing.T) {
 	}
 	server.Drain() // readyz then says so without asking the store
 	handler := server.Handler()
-	fill := strings.NewReplacer("{provider}", "openai", "{path:[^/]*}", "v2", "{rest:.*}", "a/b%2Fc")
+	fill := strings.NewReplacer("{provider}", "openai", "{path:[^/]*}", "v2", "{rest:.*}", "a/b%2Fc", "{page:.*}", "sign-in")
 	for path, item := range doc.Paths.Map() {
 		for method := range item.Operations() {
 			t.Run(method+" "+path, func(t *testing.T) {

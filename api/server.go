@@ -77,6 +77,7 @@ func Reserved() []string { return append([]string(nil), reserved...) }
 // one segment, and nothing is redirected.
 func (s *Server) Handler() http.Handler {
 	s.Limits = s.Limits.withDefaults()
+	ui := s.console()
 	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	r.HandleFunc("/healthz", s.health).Methods("GET", "HEAD")
 	r.HandleFunc("/readyz", s.ready).Methods("GET", "HEAD")
@@ -94,6 +95,8 @@ func (s *Server) Handler() http.Handler {
 	r.HandleFunc("/runs/{run}/ack", s.native(s.ack)).Methods("POST")
 	r.HandleFunc("/resume", s.reads(s.resumeAny)).Methods("GET")
 	r.HandleFunc("/events", s.reads(s.eventsMany)).Methods("GET")
+	r.Handle("/ui", ui).Methods("GET", "HEAD")
+	r.Handle("/ui/{page:.*}", ui).Methods("GET", "HEAD", "POST")
 	if s.Cloudflare {
 		r.HandleFunc("/ai-gateway/gateways/{gateway}/run/{run}/resume", s.cloudflareResume).Methods("GET")
 	}
