@@ -21,23 +21,26 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/spool-dev/spool/api"
+	"github.com/spool-dev/spool/api/console"
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
 type serveCmd struct {
-	Listen     string   `env:"SPOOL_LISTEN" placeholder:"ADDR" help:"Address to serve on (default 127.0.0.1:8787)."`
-	Data       string   `env:"SPOOL_DATA" placeholder:"DIR" help:"Data folder, created where it is missing (default ./data)."`
-	Provider   []string `env:"SPOOL_PROVIDER" placeholder:"NAME[:DIALECT]=URL" help:"A provider and its base URL, without /v1; repeatable. Overrides a built-in one."`
-	Config     string   `env:"SPOOL_CONFIG" placeholder:"FILE" help:"YAML file with these settings and more; flags and variables outrank it."`
-	Sync       string   `env:"SPOOL_SYNC" placeholder:"full|normal" help:"full (default): what a reader saw survives a power cut. normal: it survives the death of the process only."`
-	Grace      string   `env:"SPOOL_GRACE" placeholder:"DURATION" help:"At shutdown, how long live runs may take to end; 0 (default) waits until they have."`
-	TLSCert    string   `name:"tls-cert" env:"SPOOL_TLS_CERT" placeholder:"FILE" help:"Certificate chain, PEM: serve TLS. With --tls-key."`
-	TLSKey     string   `name:"tls-key" env:"SPOOL_TLS_KEY" placeholder:"FILE" help:"Its private key, PEM."`
-	CORSOrigin []string `name:"cors-origin" env:"SPOOL_CORS_ORIGIN" placeholder:"ORIGIN" help:"An origin whose pages may read answers; repeatable. None by default."`
-	TTL        string   `name:"ttl" env:"SPOOL_TTL" placeholder:"DURATION" help:"How long an ended run's chunks are kept where the call does not say (default 1h)."`
-	LogLevel   string   `env:"SPOOL_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info (default), warn or error."`
+	Listen      string   `env:"SPOOL_LISTEN" placeholder:"ADDR" help:"Address to serve on (default 127.0.0.1:8787)."`
+	AdminListen string   `env:"SPOOL_ADMIN_LISTEN" placeholder:"ADDR" help:"Address of the admin listener: metrics, profiles and the console with all runs. Off by default."`
+	AdminKey    string   `env:"SPOOL_ADMIN_KEY" placeholder:"KEY" help:"What the admin listener asks for; needed beyond the loopback."`
+	Data        string   `env:"SPOOL_DATA" placeholder:"DIR" help:"Data folder, created where it is missing (default ./data)."`
+	Provider    []string `env:"SPOOL_PROVIDER" placeholder:"NAME[:DIALECT]=URL" help:"A provider and its base URL, without /v1; repeatable. Overrides a built-in one."`
+	Config      string   `env:"SPOOL_CONFIG" placeholder:"FILE" help:"YAML file with these settings and more; flags and variables outrank it."`
+	Sync        string   `env:"SPOOL_SYNC" placeholder:"full|normal" help:"full (default): what a reader saw survives a power cut. normal: it survives the death of the process only."`
+	Grace       string   `env:"SPOOL_GRACE" placeholder:"DURATION" help:"At shutdown, how long live runs may take to end; 0 (default) waits until they have."`
+	TLSCert     string   `name:"tls-cert" env:"SPOOL_TLS_CERT" placeholder:"FILE" help:"Certificate chain, PEM: serve TLS. With --tls-key."`
+	TLSKey      string   `name:"tls-key" env:"SPOOL_TLS_KEY" placeholder:"FILE" help:"Its private key, PEM."`
+	CORSOrigin  []string `name:"cors-origin" env:"SPOOL_CORS_ORIGIN" placeholder:"ORIGIN" help:"An origin whose pages may read answers; repeatable. None by default."`
+	TTL         string   `name:"ttl" env:"SPOOL_TTL" placeholder:"DURATION" help:"How long an ended run's chunks are kept where the call does not say (default 1h)."`
+	LogLevel    string   `env:"SPOOL_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info (default), warn or error."`
 }
 
 const (
@@ -48,6 +51,7 @@ const (
 // Run serves until a signal ends it, and returns when everything that was accepted is stored.
 //
 //	listener ──▶ api ──▶ resume ──▶ tail ──▶ store ◀── runs ──▶ client ──▶ providers
+//	admin listener ──▶ api.Admin: metrics, profiles, the console, where one is configured
 //	   ▲                   store.Recover, before the first request is accepted
 //	   └── signal: not ready ─▶ drains end ─▶ tails end ─▶ listener closes ─▶ store closes
 func (c *serveCmd) Run() error {
@@ -71,6 +75,13 @@ func (c *serveCmd) Run() error {
 		return err
 	}
 	defer listener.Close()
+	admin, err := set.Admin.listen()
+	if err != nil {
+		return err
+	}
+	if admin != nil {
+		defer admin.Close()
+	}
 	edge, err := set.TLS.wrap(listener)
 	if err != nil {
 		return err
@@ -94,6 +105,8 @@ func (c *serveCmd) Run() error {
 	client := provider.NewClient(longestConnect(routes), set.Limits.ProviderHeaders)
 	metrics := api.NewMetrics()
 	metrics.Recovered(sealed)
+	metrics.Prices(routes)
+	metrics.Disk(func() (used, free int64) { return measure(set.Data) })
 	runs := buffer.NewRuns(store, client, set.runs(metrics), log)
 	server := &api.Server{
 		Store: store, Runs: runs, Client: client, Log: log,
@@ -106,16 +119,26 @@ func (c *serveCmd) Run() error {
 			Heartbeat: set.Limits.Heartbeat, Write: set.Limits.Write,
 		},
 		Cloudflare: set.Compat.cloudflare(listener.Addr()),
-		Metrics:    metrics.Handler(runs),
+	}
+	stopAdmin, where := func() {}, zap.Skip()
+	if figures := metrics.Handler(runs); admin == nil {
+		server.Metrics = figures
+	} else {
+		where = zap.Stringer("admin", admin.Addr())
+		record := console.NewRecord(metrics.Gatherer(), log)
+		stopAdmin = serveAdmin(admin, record, &api.Admin{
+			Server: server, Key: set.Admin.Key, Hosts: set.Admin.Hosts, Record: record, Metrics: figures,
+			Base: base(listener.Addr(), set.TLS),
+		}, log)
 	}
 	log.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("data", set.Data),
-		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.Bool("tls", set.TLS.Cert != ""), zap.String("version", version))
-	return serve(ctx, edge, newServer(server.Handler(), set.Limits, log), server, set.Grace, log)
+		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.Bool("tls", set.TLS.Cert != ""), where, zap.String("version", version))
+	return serve(ctx, edge, newServer(server.Handler(), set.Limits, log), server, set.Grace, stopAdmin, log)
 }
 
 // serve answers requests until ctx ends, then shuts down in the order of the data. A second signal
 // aborts.
-func serve(ctx context.Context, l net.Listener, h *http.Server, s *api.Server, grace time.Duration, log *zap.Logger) error {
+func serve(ctx context.Context, l net.Listener, h *http.Server, s *api.Server, grace time.Duration, stopAdmin func(), log *zap.Logger) error {
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(l) }()
 	sweeping, stopSweep := context.WithCancel(context.Background())
@@ -138,6 +161,7 @@ func serve(ctx context.Context, l net.Listener, h *http.Server, s *api.Server, g
 	if e := h.Shutdown(bounded); e != nil {
 		_ = h.Close() // readers that did not take their end are cut
 	}
+	stopAdmin() // it has shown all that till now
 	stopSweep()
 	<-swept
 	if e := s.Store.Close(); e != nil {
@@ -195,8 +219,7 @@ func (c compatSettings) cloudflare(addr net.Addr) bool {
 	if c.Cloudflare != nil {
 		return *c.Cloudflare
 	}
-	tcp, ok := addr.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
+	return loopback(addr)
 }
 
 // loadSecret is the configured secret, or the one in the data folder, which is made once.

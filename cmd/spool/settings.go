@@ -27,6 +27,8 @@ type settings struct {
 	TLS  tlsSettings  `koanf:"tls"`
 	CORS corsSettings `koanf:"cors"`
 
+	Admin adminSettings `koanf:"admin"`
+
 	Secret string `koanf:"secret"`
 	// PreviousSecret is the one before it, whose run tokens are still good.
 	PreviousSecret string                      `koanf:"previous_secret"`
@@ -95,6 +97,8 @@ func (c *serveCmd) load() (settings, error) {
 	override(&s.Data, c.Data)
 	override(&s.Sync, c.Sync)
 	override(&s.LogLevel, c.LogLevel)
+	override(&s.Admin.Listen, c.AdminListen)
+	override(&s.Admin.Key, c.AdminKey)
 	override(&s.TLS.Cert, c.TLSCert)
 	override(&s.TLS.Key, c.TLSKey)
 	if len(c.CORSOrigin) > 0 {
@@ -167,6 +171,9 @@ func (s settings) validate() error {
 		return err
 	}
 	if err := s.Limits.validate(); err != nil {
+		return err
+	}
+	if err := s.Admin.validate(); err != nil {
 		return err
 	}
 	for name, key := range s.Auth.Keys {

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/api"
+	"github.com/spool-dev/spool/api/console"
+)
+
+type adminSettings struct {
+	Listen string   `koanf:"listen"` // empty: off
+	Key    string   `koanf:"key"`    // what a request must bring
+	Open   bool     `koanf:"open"`   // beyond the loopback without a key: somebody else guards it
+	Hosts  []string `koanf:"hosts"`  // names by which it is reached, besides localhost and addresses
+}
+
+func (a adminSettings) validate() error {
+	if a.Key != "" && len(a.Key) < 16 {
+		return errors.New("admin.key: a key needs at least 16 characters")
+	}
+	return nil
+}
+
+// The times of the admin listener. None of its answers is long but profiles and streams, which set
+// deadlines of their own.
+const (
+	adminRead  = 10 * time.Second
+	adminWrite = 30 * time.Second
+	adminHead  = 64 << 10 // bytes of a request's headers
+)
+
+// listen takes the admin listener's address; nil where there is none. It shows the runs of all callers,
+// so beyond the loopback it needs a key, or the word that somebody else asks for one.
+func (a adminSettings) listen() (net.Listener, error) {
+	if a.Listen == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", a.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("admin.listen on %s: %w", a.Listen, cause(err))
+	}
+	if a.Key == "" && !a.Open && !loopback(l.Addr()) {
+		return nil, errors.Join(
+			fmt.Errorf("admin.listen: %s is not loopback: set admin.key, or admin.open where a proxy asks for a credential", a.Listen),
+			l.Close())
+	}
+	return l, nil
+}
+
+func loopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// newAdminServer is the admin listener's own server.
+func newAdminServer(a *api.Admin, log *zap.Logger) *http.Server {
+	return &http.Server{
+		Handler: a.Handler(), ReadHeaderTimeout: adminRead, ReadTimeout: adminRead, WriteTimeout: adminWrite,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: adminHead, ErrorLog: zap.NewStdLog(log),
+	}
+}
+
+// measure is what the files of the folder take, and what is free where it is; 0 for what cannot be told.
+func measure(dir string) (used, free int64) {
+	files, _ := os.ReadDir(dir) // an empty list says it
+	for _, f := range files {
+		if info, err := os.Stat(filepath.Join(dir, f.Name())); err == nil && info.Mode().IsRegular() {
+			used += info.Size()
+		}
+	}
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err == nil {
+		free = int64(fs.Bavail) * int64(fs.Bsize)
+	}
+	return used, free
+}
+
+// serveAdmin serves the admin listener and keeps the record that it shows, until stop is called.
+func serveAdmin(l net.Listener, record *console.Record, a *api.Admin, log *zap.Logger) (stop func()) {
+	h := newAdminServer(a, log)
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	work.Go(func() { record.Keep(ctx) })
+	work.Go(func() {
+		if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("admin listener has failed", zap.Error(err)) // the buffer goes on
+		}
+	})
+	return func() {
+		cancel()
+		_ = h.Close() // pages that watch are cut: they come back by themselves
+		work.Wait()
+	}
+}
+
+// base is where agents reach the listener, as far as its address tells.
+func base(addr net.Addr, t tlsSettings) string {
+	scheme, host := "http://", addr.String()
+	if t.Cert != "" {
+		scheme = "https://"
+	}
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		host = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	return scheme + host
+}
