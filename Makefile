@@ -26,9 +26,10 @@ test: ## Run every test with the race detector
 	go test -race -shuffle=on -timeout 20m ./...
 	cd test/sdk/go && go test -shuffle=on -timeout 10m ./... # a module of its own, for the SDKs' dependencies
 
-test-browser: ## Read streams with a real Chromium, /usr/bin/chromium
+test-browser: ## Read streams, and the console, with a real Chromium, /usr/bin/chromium
 	go vet -tags browser ./test/browser
-	go test -tags browser -count=1 -timeout 10m ./test/browser
+	mkdir -p test/artifacts # where its pictures stay
+	go test -tags browser -count=1 -timeout 15m -artifacts -outputdir $(CURDIR)/test/artifacts ./test/browser
 
 drill: ## Stage eight faults of a provider and print what followed
 	@cd test/drill && go test -count=1 # in its own folder, so that go test shows what it prints

@@ -3,7 +3,6 @@
 package browser
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"net/http"
@@ -43,29 +42,7 @@ func TestBrowser(t *testing.T) {
 	driver := exec.CommandContext(t.Context(), "node", "cases.mjs")
 	driver.Stdin = bytes.NewReader(setUp(t))
 	driver.Stderr = os.Stderr
-	lines, err := driver.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := driver.Start(); err != nil {
-		t.Fatal(err)
-	}
-	cases := 0
-	for in := bufio.NewScanner(lines); in.Scan(); {
-		var r result
-		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
-			t.Fatalf("%s: %v", in.Bytes(), err)
-		}
-		cases++
-		t.Run(r.Name, func(t *testing.T) {
-			if r.Error != "" {
-				t.Error(r.Error)
-			}
-		})
-	}
-	if err := driver.Wait(); err != nil || cases == 0 {
-		t.Errorf("%d cases, then %v", cases, err)
-	}
+	runCases(t, driver)
 }
 
 // setUp starts everything but the browser, and returns the job as JSON.

@@ -38,6 +38,15 @@ func build(t *testing.T) string {
 // readers are pages that do not leave.
 func serve(t *testing.T, bin string, args ...string) string {
 	t.Helper()
+	return served(t, bin, args...).Address
+}
+
+// where is what the service says of its listeners when it serves.
+type where struct{ Msg, Address, Admin string }
+
+// served is serve, with the address of the admin listener.
+func served(t *testing.T, bin string, args ...string) where {
+	t.Helper()
 	cmd := exec.Command(bin, append([]string{"serve", "--listen", "127.0.0.1:0", "--sync", "normal", "--data", t.TempDir()}, args...)...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
@@ -56,10 +65,10 @@ func serve(t *testing.T, bin string, args ...string) string {
 		if err != nil {
 			t.Fatalf("spool does not serve: %s", line)
 		}
-		var said struct{ Msg, Address string }
+		var said where
 		if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "serving" {
 			go func() { _, _ = io.Copy(io.Discard, lines) }() // until it has ended
-			return said.Address
+			return said
 		}
 		if strings.HasPrefix(line, "spool:") {
 			t.Fatal(line)
