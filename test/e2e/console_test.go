@@ -371,3 +371,25 @@ func TestConsole_ProvidersPagesAreInASandbox(t *testing.T) {
 		}
 	}
 }
+
+func TestConsole_TellsWhereReadersAre(t *testing.T) {
+	g := rig.New(t, rig.Options{})
+	base := admin(t, g, "")
+	hang(g)
+	caller := g.Open("POST", "/openai/v1/chat/completions", rig.ChatBody)
+	defer caller.Body.Close()
+	id := caller.Header.Get("X-Buffer-Run-Id")
+	late := g.Open("GET", "/runs/"+id+"/resume?from=1", "")
+	defer late.Body.Close()
+	events := fakellm.Chat("a", "b")
+	if _, err := io.ReadFull(caller.Body, make([]byte, len(events[0])+len(events[1]))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(late.Body, make([]byte, len(events[1]))); err != nil {
+		t.Fatal(err)
+	}
+	_, text := asked(t, "GET", base+"/ui/runs/"+id+"/facts", "")
+	if n := strings.Count(text, "at 2 of 2"); n != 2 {
+		t.Errorf("%d readers at the head, want 2:\n%s", n, text)
+	}
+}
