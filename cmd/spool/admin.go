@@ -68,7 +68,7 @@ func loopback(addr net.Addr) bool {
 func newAdminServer(a *api.Admin, log *zap.Logger) *http.Server {
 	return &http.Server{
 		Handler: a.Handler(), ReadHeaderTimeout: adminRead, ReadTimeout: adminRead, WriteTimeout: adminWrite,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: adminHead, ErrorLog: zap.NewStdLog(log),
+		IdleTimeout: defaultIdle, MaxHeaderBytes: adminHead, ErrorLog: zap.NewStdLog(log),
 	}
 }
 
