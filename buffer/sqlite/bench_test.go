@@ -15,7 +15,7 @@ import (
 // BenchmarkAppend has many runs append one chunk of 100 bytes each, all at once and again and again.
 func BenchmarkAppend(b *testing.B) {
 	for _, sync := range []string{"full", "normal"} {
-		for _, runs := range []int{100, 1000} {
+		for _, runs := range []int{1, 5, 100, 1000} {
 			b.Run(fmt.Sprintf("%s/runs=%d", sync, runs), func(b *testing.B) { benchmarkAppend(b, sync, runs) })
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/pressly/goose/v3"
-	_ "modernc.org/sqlite" // registers the driver "sqlite"
 
 	"github.com/spool-dev/spool/migrations"
 )
@@ -43,7 +42,7 @@ func dsn(file string, pragmas []string, params ...string) string {
 func openPool(file string, size int, pragmas []string, params ...string) *sql.DB {
 	db, err := sql.Open("sqlite", dsn(file, pragmas, params...))
 	if err != nil {
-		panic("the driver is registered by the import above: " + err.Error())
+		panic("the driver is registered by its import: " + err.Error())
 	}
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)

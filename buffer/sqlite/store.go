@@ -23,6 +23,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"go.uber.org/zap"
+	driver "modernc.org/sqlite"
 
 	"github.com/spool-dev/spool/buffer"
 )
@@ -75,6 +76,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A commit needs its bytes on disk and the file's size, not the time of the change as well. Where the
+	// call does not exist it stays as it is.
+	_, _ = driver.Fdatasync(true)
 	dir, err := openFolder(cfg.Dir)
 	if err != nil {
 		return nil, err
