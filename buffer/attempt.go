@@ -9,6 +9,9 @@ import (
 )
 
 const (
+	// brisk is how many bytes at once say that more is waiting, which is read while a commit is under way.
+	// What comes slower is left to the socket meanwhile: one read takes all of it then.
+	brisk = 2 << 10
 	// maxBatch bounds the bytes that are gathered for one commit of one run.
 	maxBatch = 256 << 10
 	// maxRefusal bounds the body of an answer that is not a success.
@@ -58,26 +61,27 @@ func receive(ctx context.Context, c *provider.Client, send provider.Send, w *pro
 	}
 	sc := frame.NewScanner(answer.Body, h.framing, limit)
 	for {
-		a := gather(sc)
+		a, size := gather(sc)
 		if !out.put(ctx, a) || a.err != nil {
+			return
+		}
+		if size < brisk && !out.taken(ctx) {
 			return
 		}
 	}
 }
 
-// gather waits for one chunk and takes what else is there already.
-func gather(sc *frame.Scanner) arrival {
-	var a arrival
-	size := 0
+// gather waits for one chunk and takes what else is there already, of so many bytes.
+func gather(sc *frame.Scanner) (a arrival, size int) {
 	for {
 		chunk, err := sc.Next()
 		if err != nil {
 			a.err, a.partial = err, sc.Partial()
-			return a
+			return a, size
 		}
 		a.chunks = append(a.chunks, chunk)
 		if size += len(chunk); size >= maxBatch || !sc.Buffered() {
-			return a
+			return a, size
 		}
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// inbox is where one goroutine leaves what comes from the provider and another takes all of it at once:
-// while a commit is under way the next one grows. It holds one batch at most; who finds it full waits,
-// and so a log that cannot follow slows the provider down by TCP.
+// inbox is where one goroutine leaves what comes from the provider and another takes all of it at once.
+// It holds one batch at most; who finds it full waits, and so a log that cannot follow slows the provider
+// down by TCP.
 type inbox struct {
 	filled  chan struct{} // holds one token while there is something to take
 	emptied chan struct{} // holds one token once somebody has taken
@@ -27,6 +27,23 @@ func (b *inbox) put(ctx context.Context, a arrival) bool {
 	for {
 		if b.add(a) {
 			signal(b.filled)
+			return true
+		}
+		select {
+		case <-b.emptied:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// taken waits until all that was put has been taken, and reports false when ctx has ended first.
+func (b *inbox) taken(ctx context.Context) bool {
+	for {
+		b.mu.Lock()
+		any := b.any
+		b.mu.Unlock()
+		if !any {
 			return true
 		}
 		select {

@@ -13,7 +13,7 @@ import (
 // it ends after so many bytes or chunks, so that no commit takes long and memory stays bounded.
 const (
 	batchBytes  = 8 << 20
-	batchChunks = 4096
+	batchChunks = 1 << 16
 )
 
 // maxQueued bounds the requests whose callers have left while the file could not be written.
