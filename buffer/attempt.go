@@ -12,7 +12,7 @@ const (
 	// brisk is how many bytes at once say that more is waiting, which is read while a commit is under way.
 	// What comes slower is left to the socket meanwhile: one read takes all of it then.
 	brisk = 2 << 10
-	// maxBatch bounds the bytes that are gathered for one commit of one run.
+	// maxBatch bounds the bytes that are gathered for one commit of one run, where there are few runs.
 	maxBatch = 256 << 10
 	// maxRefusal bounds the body of an answer that is not a success.
 	maxRefusal = 4 << 20
@@ -61,7 +61,7 @@ func receive(ctx context.Context, c *provider.Client, send provider.Send, w *pro
 	}
 	sc := frame.NewScanner(answer.Body, h.framing, limit)
 	for {
-		a, size := gather(sc)
+		a, size := gather(sc, out.all.share())
 		if !out.put(ctx, a) || a.err != nil {
 			return
 		}
@@ -71,8 +71,8 @@ func receive(ctx context.Context, c *provider.Client, send provider.Send, w *pro
 	}
 }
 
-// gather waits for one chunk and takes what else is there already, of so many bytes.
-func gather(sc *frame.Scanner) (a arrival, size int) {
+// gather waits for one chunk and takes what else is there already, to about most bytes, and says how many.
+func gather(sc *frame.Scanner, most int) (a arrival, size int) {
 	for {
 		chunk, err := sc.Next()
 		if err != nil {
@@ -80,7 +80,7 @@ func gather(sc *frame.Scanner) (a arrival, size int) {
 			return a, size
 		}
 		a.chunks = append(a.chunks, chunk)
-		if size += len(chunk); size >= maxBatch || !sc.Buffered() {
+		if size += len(chunk); size >= most || !sc.Buffered() {
 			return a, size
 		}
 	}

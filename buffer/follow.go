@@ -73,7 +73,8 @@ func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again b
 	}
 
 	sending, hangUp := context.WithCancel(ctx)
-	arrivals := newInbox()
+	arrivals := d.rs.inboxes.enter()
+	defer d.rs.inboxes.leave()
 	var receiver sync.WaitGroup
 	receiver.Go(func() {
 		receive(sending, d.rs.client, d.way.send, wire, cutting{stream: d.started.Stream, max: d.rs.cfg.MaxChunk}, arrivals)

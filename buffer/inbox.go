@@ -3,12 +3,33 @@ package buffer
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
+const (
+	// maxInboxes bounds the bytes of all inboxes together, but for a few kilobytes of each.
+	maxInboxes = 16 << 20
+	minBatch   = 4 << 10
+)
+
+// inboxes is how many there are: the more, the less each may hold.
+type inboxes struct{ open atomic.Int64 }
+
+func (i *inboxes) share() int {
+	return int(min(max(maxInboxes/max(i.open.Load(), 1), minBatch), maxBatch))
+}
+
+func (i *inboxes) enter() *inbox {
+	i.open.Add(1)
+	return &inbox{all: i, filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
+}
+
+func (i *inboxes) leave() { i.open.Add(-1) }
+
 // inbox is where one goroutine leaves what comes from the provider and another takes all of it at once.
-// It holds one batch at most; who finds it full waits, and so a log that cannot follow slows the provider
-// down by TCP.
+// Who finds it full waits, and so a log that cannot follow slows the provider down by TCP.
 type inbox struct {
+	all     *inboxes
 	filled  chan struct{} // holds one token while there is something to take
 	emptied chan struct{} // holds one token once somebody has taken
 
@@ -16,10 +37,6 @@ type inbox struct {
 	held arrival
 	size int // bytes of its chunks
 	any  bool
-}
-
-func newInbox() *inbox {
-	return &inbox{filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
 }
 
 // put adds what has come behind what is there. It reports false when ctx has ended first.
@@ -57,7 +74,7 @@ func (b *inbox) taken(ctx context.Context) bool {
 func (b *inbox) add(a arrival) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.size >= maxBatch {
+	if b.size >= b.all.share() {
 		return false
 	}
 	if a.head != nil {

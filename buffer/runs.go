@@ -84,6 +84,7 @@ type Runs struct {
 	callers  *callers
 	circuits *circuits
 	slots    *slots
+	inboxes  inboxes
 	places   *places
 	stored   stored
 }

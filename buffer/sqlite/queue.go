@@ -12,8 +12,8 @@ import (
 // The bounds of one transaction: a batch is whatever arrived while the last one was committed, but
 // it ends after so many bytes or chunks, so that no commit takes long and memory stays bounded.
 const (
-	batchBytes  = 8 << 20
-	batchChunks = 1 << 16
+	batchBytes  = 2 << 20
+	batchChunks = 1 << 14
 )
 
 // maxQueued bounds the requests whose callers have left while the file could not be written.
