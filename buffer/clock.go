@@ -32,6 +32,7 @@ type clocks struct {
 	content time.Time // the last content; zero before the first
 	until   time.Time // the end of the budget, which cuts what runs before the content; zero for none
 	finish  time.Time // the finish, or an error in the stream; zero where content has come after it
+	resumed time.Time // when the last commit was done: while it ran nobody read, and the provider's time stood still
 }
 
 // next is the clock that runs out first and when, within the budget.
@@ -62,7 +63,7 @@ func (c *clocks) armed() (alarm, time.Time) {
 	}
 	consider(alarmTotal, c.first, c.set.Total)
 	if !c.finish.IsZero() {
-		consider(alarmGrace, c.finish, c.set.FinishGrace)
+		consider(alarmGrace, later(c.finish, c.resumed), c.set.FinishGrace)
 		return name, at
 	}
 	sent, written := c.wire.Sent()
@@ -84,10 +85,10 @@ func (c *clocks) armed() (alarm, time.Time) {
 	if c.content.IsZero() {
 		consider(alarmFirstContent, sent, c.set.FirstContent)
 	} else {
-		consider(alarmContentGap, c.content, c.set.ContentGap)
+		consider(alarmContentGap, later(c.content, c.resumed), c.set.ContentGap)
 	}
 	if !c.head.IsZero() {
-		consider(alarmByteIdle, later(c.head, c.wire.LastByte()), c.set.ByteIdle)
+		consider(alarmByteIdle, later(later(c.head, c.wire.LastByte()), c.resumed), c.set.ByteIdle)
 	}
 	return name, at
 }

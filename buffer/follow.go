@@ -261,7 +261,7 @@ func (s *stream) commit(ctx context.Context) error {
 	if err == nil {
 		s.d.rs.stored.add(len(s.pending), s.size)
 	}
-	s.committed = true
+	s.committed, s.clocks.resumed = true, time.Now()
 	s.pending, s.size = nil, 0
 	return err
 }
