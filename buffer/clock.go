@@ -26,13 +26,35 @@ type clocks struct {
 	set  provider.Clocks
 	wire *provider.Wire
 
-	begun   time.Time // the attempt
-	first   time.Time // the run's first attempt
-	head    time.Time // when the answer's head came; zero before
-	content time.Time // the last content; zero before the first
-	until   time.Time // the end of the budget, which cuts what runs before the content; zero for none
-	finish  time.Time // the finish, or an error in the stream; zero where content has come after it
-	resumed time.Time // when the last commit was done: while it ran nobody read, and the provider's time stood still
+	begun   time.Time     // the attempt
+	first   time.Time     // the run's first attempt
+	head    time.Time     // when the answer's head came; zero before
+	content time.Time     // the last content; zero before the first
+	until   time.Time     // the end of the budget, which cuts what runs before the content; zero for none
+	finish  time.Time     // the finish, or an error in the stream; zero where content has come after it
+	resumed time.Time     // when the last commit was done
+	stood   time.Duration // how long it took: nobody read meanwhile, so the provider's time stood still
+}
+
+// resume is called after a commit that began at from.
+func (c *clocks) resume(from time.Time) {
+	c.resumed = time.Now()
+	c.stood = c.resumed.Sub(from)
+	if !c.content.IsZero() {
+		c.content = c.content.Add(c.stood)
+	}
+	if !c.finish.IsZero() {
+		c.finish = c.finish.Add(c.stood)
+	}
+}
+
+// lastByte is when the last byte came, or the head.
+func (c *clocks) lastByte() time.Time {
+	t := later(c.head, c.wire.LastByte())
+	if t.Before(c.resumed) {
+		t = t.Add(c.stood)
+	}
+	return t
 }
 
 // next is the clock that runs out first and when, within the budget.
@@ -63,7 +85,7 @@ func (c *clocks) armed() (alarm, time.Time) {
 	}
 	consider(alarmTotal, c.first, c.set.Total)
 	if !c.finish.IsZero() {
-		consider(alarmGrace, later(c.finish, c.resumed), c.set.FinishGrace)
+		consider(alarmGrace, c.finish, c.set.FinishGrace)
 		return name, at
 	}
 	sent, written := c.wire.Sent()
@@ -85,10 +107,10 @@ func (c *clocks) armed() (alarm, time.Time) {
 	if c.content.IsZero() {
 		consider(alarmFirstContent, sent, c.set.FirstContent)
 	} else {
-		consider(alarmContentGap, later(c.content, c.resumed), c.set.ContentGap)
+		consider(alarmContentGap, c.content, c.set.ContentGap)
 	}
 	if !c.head.IsZero() {
-		consider(alarmByteIdle, later(later(c.head, c.wire.LastByte()), c.resumed), c.set.ByteIdle)
+		consider(alarmByteIdle, c.lastByte(), c.set.ByteIdle)
 	}
 	return name, at
 }

@@ -257,11 +257,13 @@ func (s *stream) commit(ctx context.Context) error {
 	if !s.committed {
 		c = s.opening()
 	}
+	begun := time.Now()
 	err := s.d.log.Append(context.WithoutCancel(ctx), s.pending, Streaming, c)
 	if err == nil {
 		s.d.rs.stored.add(len(s.pending), s.size)
 	}
-	s.committed, s.clocks.resumed = true, time.Now()
+	s.committed = true
+	s.clocks.resume(begun)
 	s.pending, s.size = nil, 0
 	return err
 }
