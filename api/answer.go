@@ -118,7 +118,7 @@ func (a *answer) follow(ctx context.Context) {
 
 // next is the tail's next page, or resume.ErrQuiet after wait; 0 waits without end. A run that has
 // committed has a status to send while its next chunk is waited for.
-func (a *answer) next(ctx context.Context, wait time.Duration) (buffer.Page, error) {
+func (a *answer) next(ctx context.Context, wait time.Duration) (*buffer.Page, error) {
 	if !a.sent {
 		page, err := a.tail.Poll(ctx)
 		if err != nil || len(page.Chunks) > 0 {
@@ -157,7 +157,7 @@ func (a *answer) beat(run buffer.Run) []byte {
 
 // quiet is called when nothing has come for a while: it decides the status line where the call is
 // held back, and else shows that the connection lives.
-func (a *answer) quiet(page buffer.Page) bool {
+func (a *answer) quiet(page *buffer.Page) bool {
 	if !a.sent {
 		if !page.Run.Stream {
 			return true
@@ -169,7 +169,7 @@ func (a *answer) quiet(page buffer.Page) bool {
 }
 
 // deliver writes one page and flushes it once.
-func (a *answer) deliver(page buffer.Page) bool {
+func (a *answer) deliver(page *buffer.Page) bool {
 	if !a.sent {
 		a.begin(page.Run)
 	}

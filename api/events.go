@@ -238,7 +238,8 @@ func (e *eventStream) pull(ctx context.Context, t *eventTail, feed chan<- news) 
 // look is one look at a run.
 func (e *eventStream) look(ctx context.Context, t *eventTail, phase string) news {
 	n := news{tail: t}
-	n.page, n.err = t.Poll(ctx)
+	page, err := t.Poll(ctx)
+	n.page, n.err = *page, err // whoever takes it may do so while the next one is read
 	if n.err != nil {
 		return n
 	}
