@@ -72,7 +72,7 @@ func (c *serveCmd) Run() error {
 		return fmt.Errorf("listen on %s: %w", set.Listen, cause(err))
 	}
 	defer listener.Close()
-	edge, err := set.TLS.wrap(listener)
+	edge, err := set.TLS.wrap(listener, log)
 	if err != nil {
 		return err
 	}
