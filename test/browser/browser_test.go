@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spool-dev/spool/test/cutter"
 	"github.com/spool-dev/spool/test/fakellm"
 )
 
@@ -90,10 +91,10 @@ func setUp(t *testing.T) []byte {
 		Secure: "https://" + serve(t, bin, append(providers, "--tls-cert", cert, "--tls-key", key)...),
 		Home:   home, Foreign: foreign, Chat: len(chat), Messages: len(messages),
 	}
-	c := startCutter(t, strings.TrimPrefix(j.Spool, "http://"))
-	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { c.cut() }))
+	c := cutter.Start(t, j.Spool, cutter.Whole)
+	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { c.Drop() }))
 	t.Cleanup(cut.Close)
-	j.Cutter, j.Cut = "http://"+c.ln.Addr().String(), cut.URL
+	j.Cutter, j.Cut = c.URL, cut.URL
 	text, err := json.Marshal(j)
 	if err != nil {
 		t.Fatal(err)

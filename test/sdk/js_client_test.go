@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spool-dev/spool/test/cutter"
 )
 
 var jsClient = filepath.Join("..", "..", "clients", "js")
@@ -127,7 +129,7 @@ func jsCutConnections(t *testing.T, r *rig) {
 
 	type mended struct {
 		direct, cut job
-		proxy       *cutter
+		proxy       *cutter.Cutter
 	}
 	var (
 		streams []mended
@@ -136,10 +138,10 @@ func jsCutConnections(t *testing.T, r *rig) {
 	for _, names := range jsSDKs {
 		for i := range jsCuts / jsCutsOfStream {
 			c := named(t, names[i%len(names)])
-			proxy := startCutter(t, r.spool, manyLimits(random))
+			proxy := cutter.Start(t, r.spool, cutter.First(manyCuts(random)...))
 			direct := c.job(fmt.Sprintf("js %s %d direct", c.name, i), r.emulator, "long")
-			cut := c.job(fmt.Sprintf("js %s %d cut", c.name, i), proxy.url+"/emu", "long")
-			cut.Durable = proxy.url
+			cut := c.job(fmt.Sprintf("js %s %d cut", c.name, i), proxy.URL+"/emu", "long")
+			cut.Durable = proxy.URL
 			streams = append(streams, mended{direct, cut, proxy})
 			jobs = append(jobs, direct, cut)
 		}
@@ -155,38 +157,42 @@ func jsCutConnections(t *testing.T, r *rig) {
 			if n := calls[s.cut.Model]; n != 1 {
 				t.Errorf("bought %d times", n)
 			}
-			if n := s.proxy.made.Load(); n <= jsCutsOfStream {
-				t.Errorf("%d connections: not all cuts came", n)
+			if n := s.proxy.Cuts(); n < jsCutsOfStream {
+				t.Errorf("cut %d times only", n)
 			}
 		})
 	}
 }
 
-// manyLimits says where each connection is cut: together less than the shortest stream of the prompt
-// has, so that all of the cuts come.
-func manyLimits(random *rand.Rand) []int64 {
-	limits := make([]int64, jsCutsOfStream)
-	for i := range limits {
-		if limits[i] = 1 + random.Int64N(80); random.IntN(5) == 0 {
-			limits[i] = -limits[i]
+// manyCuts are like someCuts, of bodies, of heads and of requests.
+func manyCuts(random *rand.Rand) []cutter.Cut {
+	many := make([]cutter.Cut, jsCutsOfStream)
+	for i := range many {
+		cut := cutter.Body(random.Int64N(80))
+		switch random.IntN(6) {
+		case 0:
+			cut = cutter.Answer(random.Int64N(80))
+		case 1:
+			cut = cutter.Request(random.Int64N(80))
 		}
+		many[i] = cut.Somehow(random)
 	}
-	return limits
+	return many
 }
 
 // jsGivenUp leaves a client without a buffer in mid-answer: every SDK raises an error with the run's
 // id and how far it came.
 func jsGivenUp(t *testing.T, r *rig) {
-	const dead = 100 // connections that bring nothing
 	var jobs []job
 	for sdk, names := range jsSDKs {
-		limits := []int64{1500}
-		for range dead {
-			limits = append(limits, -1)
-		}
-		proxy := startCutter(t, r.spool, limits)
-		j := named(t, names[0]).job("js given up "+sdk, proxy.url+"/emu", "long")
-		j.Durable, j.Tries = proxy.url, 4
+		proxy := cutter.Start(t, r.spool, func(n int) cutter.Cut {
+			if n == 0 {
+				return cutter.Body(1500)
+			}
+			return cutter.Answer(1)
+		})
+		j := named(t, names[0]).job("js given up "+sdk, proxy.URL+"/emu", "long")
+		j.Durable, j.Tries = proxy.URL, 4
 		jobs = append(jobs, j)
 	}
 	for id, got := range r.run(t, jobs) {
