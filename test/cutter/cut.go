@@ -46,6 +46,11 @@ func Answer(n int64) Cut {
 // Body closes the connection after n bytes of the body of its first answer.
 func Body(n int64) Cut { return Cut{}.with(bodyLimit, "downstream", map[string]int64{"bytes": n}) }
 
+// Lines is Body, but for line ends: no cut comes between a line and its end, or the blank line after it.
+func Lines(n int64) Cut {
+	return Cut{}.with(bodyLimit, "downstream", map[string]int64{"bytes": n, "lines": 1})
+}
+
 // Anywhere cuts by chance, and somehow: most often within the first so many bytes of what the client
 // gets, else in a head or in what it sends.
 func Anywhere(random *rand.Rand, most int64) Cut {

@@ -26,7 +26,7 @@ func cutConnections(t *testing.T, r *rig) {
 		if !c.fetch {
 			continue
 		}
-		proxy := cutter.Start(t, r.spool, cutter.First(someCuts(random)...))
+		proxy := cutter.Start(t, r.spool, cutter.First(someCuts(random, cutter.Body)...))
 		direct := c.job(c.name+" direct", r.emulator, "long")
 		cut := c.job(c.name+" cut", proxy.URL+"/emu", "long")
 		cut.Resume = proxy.URL
@@ -48,12 +48,12 @@ func cutConnections(t *testing.T, r *rig) {
 	}
 }
 
-// someCuts are those of the connections of one stream: together they let less through than the
-// shortest stream of the prompt has, so that all of them come.
-func someCuts(random *rand.Rand) []cutter.Cut {
+// someCuts are those of the connections of one stream, each after some bytes of its body: together they
+// let less through than the shortest stream of the prompt has, so that all of them come.
+func someCuts(random *rand.Rand, after func(bytes int64) cutter.Cut) []cutter.Cut {
 	some := make([]cutter.Cut, cuts)
 	for i := range some {
-		some[i] = cutter.Body(200 + random.Int64N(1000)).Somehow(random)
+		some[i] = after(200 + random.Int64N(1000)).Somehow(random)
 	}
 	return some
 }

@@ -26,6 +26,7 @@ func TestSDKs(t *testing.T) {
 			{"cut recordings", cutRecordings},
 			{"cut connections", cutConnections},
 			{"reattached responses", reattachedResponses},
+			{"followed runs", followedRuns},
 		} {
 			t.Run(group.name, func(t *testing.T) {
 				t.Parallel()
