@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +36,9 @@ type job struct {
 	Foreign  string `json:"foreign"`  // one whose pages may not
 	Chat     int    `json:"chat"`     // events of provider openai
 	Messages int    `json:"messages"` // events of provider anthropic
+	Desk     string `json:"desk"`     // a third one, for chats
+	Control  string `json:"control"`  // what may be asked of it
+	Example  string `json:"example"`  // the page of examples/chat, at the desk
 }
 
 func TestBrowser(t *testing.T) {
@@ -41,7 +46,7 @@ func TestBrowser(t *testing.T) {
 	if out, err := npm.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
-	driver := exec.CommandContext(t.Context(), "node", "cases.mjs")
+	driver := exec.CommandContext(t.Context(), "node", append([]string{"cases.mjs"}, flag.Args()...)...)
 	driver.Stdin = bytes.NewReader(setUp(t))
 	driver.Stderr = os.Stderr
 	lines, err := driver.StdoutPipe()
@@ -79,22 +84,24 @@ func setUp(t *testing.T) []byte {
 	fake.Script("named", fakellm.Stream("text/event-stream", fakellm.Play(messages, 20*time.Millisecond)...))
 	fake.Script("open", append([]fakellm.Op{fakellm.Head("text/event-stream")}, append(fakellm.Play(chat[:3], 0), fakellm.Hang(0))...))
 
-	home, foreign := pages(t), pages(t)
+	site := bundle(t)
+	home, foreign := pages(t, site), pages(t, site)
 	providers := []string{
 		"--provider", "openai=" + fake.URL + "/paced", "--provider", "anthropic=" + fake.URL + "/named",
 		"--provider", "open:openai_chat=" + fake.URL + "/open", "--cors-origin", home,
 	}
 	bin := build(t)
 	cert, key := certificate(t)
-	j := job{
-		Spool:  "http://" + serve(t, bin, providers...),
-		Secure: "https://" + serve(t, bin, append(providers, "--tls-cert", cert, "--tls-key", key)...),
-		Home:   home, Foreign: foreign, Chat: len(chat), Messages: len(messages),
-	}
-	c := cutter.Start(t, j.Spool, cutter.Whole)
+	plain := "http://" + serving(t, bin, providers...)
+	desk := startDesk(t, bin, home)
+	c := cutter.Start(t, plain, cutter.Whole)
 	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { c.Drop() }))
 	t.Cleanup(cut.Close)
-	j.Cutter, j.Cut = c.URL, cut.URL
+	j := job{
+		Spool: plain, Secure: "https://" + serving(t, bin, append(providers, "--tls-cert", cert, "--tls-key", key)...),
+		Cutter: c.URL, Cut: cut.URL, Home: home, Foreign: foreign, Chat: len(chat), Messages: len(messages),
+		Desk: desk.proxy.URL, Control: desk.controls(t), Example: desk.chat,
+	}
 	text, err := json.Marshal(j)
 	if err != nil {
 		t.Fatal(err)
@@ -102,12 +109,40 @@ func setUp(t *testing.T) []byte {
 	return text
 }
 
-// pages is an origin with one empty page.
-func pages(t *testing.T) string {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		_, _ = w.Write([]byte("<!doctype html><title>page</title>")) // the browser would notice
-	}))
+// serving starts the service on a folder of its own and returns its address.
+func serving(t *testing.T, bin string, args ...string) string {
+	t.Helper()
+	p, err := serve(t, bin, t.TempDir(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.said
+}
+
+// pages is an origin that serves a folder.
+func pages(t *testing.T, dir string) string {
+	s := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	t.Cleanup(s.Close)
 	return s.URL
+}
+
+// bundle returns a folder with the pages of pages/, each with its script and what that imports in one file.
+func bundle(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("pages")); err != nil {
+		t.Fatal(err)
+	}
+	modules, err := filepath.Abs("node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	esbuild := exec.CommandContext(t.Context(), filepath.Join(modules, ".bin", "esbuild"), "pages/react.jsx", "pages/library.js",
+		"--bundle", "--format=esm", "--jsx=automatic", "--outdir="+dir, "--allow-overwrite", "--log-level=error",
+		"--alias:@spool-dev/client=../../clients/js/src/index.js")
+	esbuild.Env = append(os.Environ(), "NODE_PATH="+modules) // for what is imported by files beyond this folder
+	if out, err := esbuild.CombinedOutput(); err != nil {
+		t.Fatalf("esbuild: %v\n%s", err, out)
+	}
+	return dir
 }

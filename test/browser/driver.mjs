@@ -9,9 +9,11 @@ const flags = [
   '--disable-component-update', '--disable-sync', '--ignore-certificate-errors',
 ];
 
-export async function launch() {
+// launch starts Chromium. Its pages find the desk where examples expect a Spool.
+export async function launch(desk) {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'spool-browser-'));
-  const context = await chromium.launchPersistentContext(profile, { executablePath: '/usr/bin/chromium', headless: true, args: flags });
+  const args = [...flags, `--host-resolver-rules=MAP 127.0.0.1:8787 ${new URL(desk).host}`];
+  const context = await chromium.launchPersistentContext(profile, { executablePath: '/usr/bin/chromium', headless: true, args });
   return { context, close: async () => { await context.close(); fs.rmSync(profile, { recursive: true, force: true }); } };
 }
 
@@ -51,6 +53,10 @@ export function listen(page, url, names = []) {
 export const waitFor = (page, expression) => page.waitForFunction(expression, null, { timeout: 60_000 });
 export const closed = (page) => waitFor(page, 'window.source.readyState === 2');
 export const heard = (page) => page.evaluate('window.heard');
+
+// says waits until a page shows a text. tale is what the desk's providers answer, whatever they are asked.
+export const says = (page, text) => waitFor(page, `document.body.innerText.includes(${JSON.stringify(text)})`);
+export const tale = 'Once upon a time there was a page.';
 
 // provider are the events of the run itself: those with an id of their own, less its end.
 export const provider = (events, ends = ['completed']) => events.filter((e) => !['phase', 'up_to_date', 'heartbeat', 'positions', ...ends].includes(e.name));

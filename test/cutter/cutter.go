@@ -23,7 +23,6 @@ import (
 type Cutter struct {
 	URL string // http://host:port
 
-	target string
 	plan   func(n int) Cut
 	server *toxiproxy.ApiServer
 	ln     net.Listener
@@ -31,9 +30,10 @@ type Cutter struct {
 	cuts   atomic.Int64
 	work   sync.WaitGroup
 
-	mu    sync.Mutex
-	ended bool
-	conns map[net.Conn]bool
+	mu     sync.Mutex
+	target string
+	ended  bool
+	conns  map[net.Conn]bool
 }
 
 // Start starts a cutter in front of a base URL; it ends with the test. plan says what becomes of the
@@ -46,9 +46,10 @@ func Start(tb testing.TB, target string, plan func(n int) Cut) *Cutter {
 	}
 	toxics.Register(bodyLimit, new(limitBody))
 	c := &Cutter{
-		URL: "http://" + ln.Addr().String(), target: strings.TrimPrefix(target, "http://"), plan: plan, ln: ln,
+		URL: "http://" + ln.Addr().String(), plan: plan, ln: ln,
 		server: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), conns: map[net.Conn]bool{},
 	}
+	c.Aim(target)
 	c.work.Go(func() { c.accept(tb) })
 	tb.Cleanup(func() {
 		ln.Close()
@@ -59,6 +60,19 @@ func Start(tb testing.TB, target string, plan func(n int) Cut) *Cutter {
 		c.work.Wait()
 	})
 	return c
+}
+
+// Aim gives the connections to come another target, a base URL.
+func (c *Cutter) Aim(target string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.target = strings.TrimPrefix(target, "http://")
+}
+
+func (c *Cutter) aim() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.target
 }
 
 // Cuts is how many connections were cut so far; each is counted before its client can know of it.
@@ -84,7 +98,7 @@ func (c *Cutter) accept(tb testing.TB) {
 			return // the test is over
 		}
 		c.made.Add(1)
-		server, err := net.Dial("tcp", c.target)
+		server, err := net.Dial("tcp", c.aim())
 		if err != nil {
 			client.Close() // all that the client is to know
 			continue
@@ -93,7 +107,7 @@ func (c *Cutter) accept(tb testing.TB) {
 	}
 }
 
-// carry joins a client to the target by two links, each with its toxics. A link closes where it leads
+// carry joins a client to its target by two links, each with its toxics. A link closes where it leads
 // once it has ended, and the other one then ends too. (Of a link that was cut while more came,
 // toxiproxy leaves the goroutine that has it in its hands.)
 func (c *Cutter) carry(tb testing.TB, client, server *net.TCPConn, cut Cut) {
@@ -103,7 +117,7 @@ func (c *Cutter) carry(tb testing.TB, client, server *net.TCPConn, cut Cut) {
 	if cut.reset {
 		_ = client.SetLinger(0) // of a connection that was just made
 	}
-	proxy := toxiproxy.NewProxy(c.server, client.RemoteAddr().String(), c.ln.Addr().String(), c.target)
+	proxy := toxiproxy.NewProxy(c.server, client.RemoteAddr().String(), c.ln.Addr().String(), server.RemoteAddr().String())
 	for _, t := range cut.toxics {
 		text, err := json.Marshal(t)
 		if err == nil {
