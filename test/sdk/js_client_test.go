@@ -2,8 +2,6 @@ package sdk
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -305,23 +303,7 @@ func jsLive(t *testing.T, r *rig) {
 		"a page that follows": `{"state":"completed","text":"` + text + `"}`,
 		"a chat":              `{"sent":"One, two, three.","reloaded":"One, two, three.","status":"ready","nothing":null}`,
 	}
-	out := runNode(t, "js", "live.mjs", r.spool)
-	for line := range bytes.Lines(out) {
-		var result struct {
-			Name string          `json:"name"`
-			Got  json.RawMessage `json:"got"`
-		}
-		if err := json.Unmarshal(line, &result); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
-		if got := string(result.Got); got != want[result.Name] {
-			t.Errorf("%s: %s, want %s", result.Name, got, want[result.Name])
-		}
-		delete(want, result.Name)
-	}
-	for name := range want {
-		t.Errorf("%s: nothing", name)
-	}
+	wantTold(t, runNode(t, "js", "live.mjs", r.spool), want)
 }
 
 // chatPage answers as the AI SDK's own server side does, slowly.

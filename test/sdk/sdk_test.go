@@ -27,6 +27,7 @@ func TestSDKs(t *testing.T) {
 			{"cut connections", cutConnections},
 			{"reattached responses", reattachedResponses},
 			{"followed runs", followedRuns},
+			{"left and repeated calls", leftAndRepeatedCalls},
 		} {
 			t.Run(group.name, func(t *testing.T) {
 				t.Parallel()
