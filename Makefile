@@ -27,7 +27,7 @@ test: ## Run every test with the race detector
 
 test-browser: ## Read streams with a real Chromium, /usr/bin/chromium
 	go vet -tags browser ./test/browser
-	go test -tags browser -count=1 -timeout 10m ./test/browser
+	go test -tags browser -count=1 -timeout 15m ./test/browser
 
 drill: ## Stage eight faults of a provider and print what followed
 	@cd test/drill && go test -count=1 # in its own folder, so that go test shows what it prints
