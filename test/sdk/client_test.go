@@ -7,6 +7,7 @@ type language string
 
 const (
 	js     language = "js"
+	deno   language = "deno" // the driver of js, in another runtime
 	golang language = "go"
 )
 
