@@ -20,7 +20,7 @@ import (
 	"github.com/spool-dev/spool/test/fakellm"
 )
 
-// result is a line of cases.mjs: one case, and what was wrong with it.
+// result is a line of a script's: one case, and what was wrong with it.
 type result struct {
 	Name  string `json:"name"`
 	Error string `json:"error"`
@@ -46,8 +46,15 @@ func TestBrowser(t *testing.T) {
 	if out, err := npm.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
-	driver := exec.CommandContext(t.Context(), "node", append([]string{"cases.mjs"}, flag.Args()...)...)
-	driver.Stdin = bytes.NewReader(setUp(t))
+	t.Run("pages", func(t *testing.T) { drive(t, "cases.mjs", setUp(t)) })
+	t.Run("client", readWithClient)
+}
+
+// drive runs the cases of a script, which is told the job.
+func drive(t *testing.T, script string, job []byte) {
+	t.Helper()
+	driver := exec.CommandContext(t.Context(), "node", append([]string{script}, flag.Args()...)...)
+	driver.Stdin = bytes.NewReader(job)
 	driver.Stderr = os.Stderr
 	lines, err := driver.StdoutPipe()
 	if err != nil {
@@ -69,7 +76,7 @@ func TestBrowser(t *testing.T) {
 			}
 		})
 	}
-	if err := driver.Wait(); err != nil || cases == 0 {
+	if err := driver.Wait(); err != nil || cases == 0 && flag.NArg() == 0 {
 		t.Errorf("%d cases, then %v", cases, err)
 	}
 }
@@ -94,14 +101,12 @@ func setUp(t *testing.T) []byte {
 	cert, key := certificate(t)
 	plain := "http://" + serving(t, bin, providers...)
 	desk := startDesk(t, bin, home)
-	c := cutter.Start(t, plain, cutter.Whole)
-	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { c.Drop() }))
-	t.Cleanup(cut.Close)
 	j := job{
 		Spool: plain, Secure: "https://" + serving(t, bin, append(providers, "--tls-cert", cert, "--tls-key", key)...),
-		Cutter: c.URL, Cut: cut.URL, Home: home, Foreign: foreign, Chat: len(chat), Messages: len(messages),
+		Home: home, Foreign: foreign, Chat: len(chat), Messages: len(messages),
 		Desk: desk.proxy.URL, Control: desk.controls(t), Example: desk.chat,
 	}
+	j.Cutter, j.Cut = cutting(t, plain)
 	text, err := json.Marshal(j)
 	if err != nil {
 		t.Fatal(err)
@@ -145,4 +150,12 @@ func bundle(t *testing.T) string {
 		t.Fatalf("esbuild: %v\n%s", err, out)
 	}
 	return dir
+}
+
+// cutting starts a cutter before a Spool. It returns its URL, and one that cuts what there is at a POST.
+func cutting(t *testing.T, spool string) (url, cut string) {
+	c := cutter.Start(t, spool, cutter.Whole)
+	order := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { c.Drop() }))
+	t.Cleanup(order.Close)
+	return c.URL, order.URL
 }

@@ -3,17 +3,17 @@
 // their names: go test -tags browser ./test/browser -args PART
 import fs from 'node:fs';
 import { chatCases } from './chat.mjs';
-import { launch } from './driver.mjs';
+import { launch, report } from './driver.mjs';
 import { eventSourceCases } from './eventsource.mjs';
 import { fetchCases } from './fetch.mjs';
 import { reactCases } from './react.mjs';
 
 process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'; // the certificate is the test's own
 const job = JSON.parse(fs.readFileSync(0, 'utf8'));
-const { context, close } = await launch(job.desk);
+const browser = await launch(job.desk);
 
 async function open(url) {
-  const page = await context.newPage();
+  const page = await browser.context.newPage();
   await page.goto(url);
   return page;
 }
@@ -27,16 +27,5 @@ async function ask(what) {
 
 const given = { job, open, ask };
 const cases = { ...eventSourceCases(given), ...fetchCases(given), ...chatCases(given), ...reactCases(given) };
-const [part = ''] = process.argv.slice(2);
 
-for (const [name, run] of Object.entries(cases).filter(([name]) => name.includes(part))) {
-  let error = '';
-  try {
-    await run();
-  } catch (e) {
-    error = String(e.stack ?? e);
-  }
-  console.log(JSON.stringify({ name, error }));
-  for (const p of context.pages()) await p.close();
-}
-await close();
+await report(cases, browser);

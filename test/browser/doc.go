@@ -1,8 +1,8 @@
-// Package browser reads streams with a real Chromium: EventSource, fetch, and the pages that are shipped,
-// under React too.
+// Package browser reads streams with a real Chromium: EventSource, fetch, the pages that are shipped, under
+// React too, and our JavaScript client as pages load it.
 //
-//	cases.mjs ──drives──▶ Chromium ──▶ (cutter) ──▶ spool ──▶ fakellm
-//	    └── asks the Go test to cut the connections, to stop Spool and to let answers go on
+//	cases.mjs, client.mjs ──drive──▶ Chromium ──▶ (cutter) ──▶ spool ──▶ fakellm
+//	    └── ask the Go test to cut the connections, to stop Spool and to let answers go on
 //
 // It needs Chromium in /usr/bin, and Node; `make test-browser` runs it.
 package browser

@@ -9,12 +9,29 @@ const flags = [
   '--disable-component-update', '--disable-sync', '--ignore-certificate-errors',
 ];
 
-// launch starts Chromium. Its pages find the desk where examples expect a Spool.
-export async function launch(desk) {
+// launch starts Chromium. Its pages find a Spool where examples expect it.
+export async function launch(spool) {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'spool-browser-'));
-  const args = [...flags, `--host-resolver-rules=MAP 127.0.0.1:8787 ${new URL(desk).host}`];
+  const args = [...flags, `--host-resolver-rules=MAP 127.0.0.1:8787 ${new URL(spool).host}`];
   const context = await chromium.launchPersistentContext(profile, { executablePath: '/usr/bin/chromium', headless: true, args });
   return { context, close: async () => { await context.close(); fs.rmSync(profile, { recursive: true, force: true }); } };
+}
+
+// report runs the cases with a part in their names, each in pages of its own. Each is a line on stdout, with
+// what was wrong.
+export async function report(cases, { context, close }) {
+  const [part = ''] = process.argv.slice(2);
+  for (const [name, run] of Object.entries(cases).filter(([name]) => name.includes(part))) {
+    let error = '';
+    try {
+      await run();
+    } catch (e) {
+      error = String(e.stack ?? e);
+    }
+    console.log(JSON.stringify({ name, error }));
+    for (const p of context.pages()) await p.close();
+  }
+  await close();
 }
 
 // start makes a run and returns its id and a token for pages. The caller leaves at once.
