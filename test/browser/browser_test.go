@@ -36,6 +36,7 @@ type job struct {
 	Foreign  string `json:"foreign"`  // one whose pages may not
 	Chat     int    `json:"chat"`     // events of provider openai
 	Messages int    `json:"messages"` // events of provider anthropic
+	Text     string `json:"text"`     // what both say
 	Desk     string `json:"desk"`     // a third one, for chats
 	Control  string `json:"control"`  // what may be asked of it
 	Example  string `json:"example"`  // the page of examples/chat, at the desk
@@ -103,7 +104,7 @@ func setUp(t *testing.T) []byte {
 	desk := startDesk(t, bin, home)
 	j := job{
 		Spool: plain, Secure: "https://" + serving(t, bin, append(providers, "--tls-cert", cert, "--tls-key", key)...),
-		Home: home, Foreign: foreign, Chat: len(chat), Messages: len(messages),
+		Home: home, Foreign: foreign, Chat: len(chat), Messages: len(messages), Text: strings.Join(texts, ""),
 		Desk: desk.proxy.URL, Control: desk.controls(t), Example: desk.chat,
 	}
 	j.Cutter, j.Cut = cutting(t, plain)

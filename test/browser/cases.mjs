@@ -7,6 +7,7 @@ import { launch, report } from './driver.mjs';
 import { eventSourceCases } from './eventsource.mjs';
 import { fetchCases } from './fetch.mjs';
 import { reactCases } from './react.mjs';
+import { sdkCases } from './sdk.mjs';
 
 process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'; // the certificate is the test's own
 const job = JSON.parse(fs.readFileSync(0, 'utf8'));
@@ -26,6 +27,6 @@ async function ask(what) {
 }
 
 const given = { job, open, ask };
-const cases = { ...eventSourceCases(given), ...fetchCases(given), ...chatCases(given), ...reactCases(given) };
+const cases = { ...eventSourceCases(given), ...fetchCases(given), ...chatCases(given), ...reactCases(given), ...sdkCases(given) };
 
 await report(cases, browser);
