@@ -4,7 +4,7 @@ import { getEventListeners } from 'node:events';
 import test from 'node:test';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { createDurableTransport, durableFetch, followRun } from '@spool-dev/client';
-import { ask, cut, json, lost, open, problem, runId, scripted, whole } from './server.mjs';
+import { ask, cut, json, lost, open, problem, runId, scripted, until, whole } from './server.mjs';
 
 const quick = { base: 1, cap: 2, tries: 4 };
 const paths = ({ asked }) => asked.map(({ method, url }) => `${method} ${url}`);
@@ -31,7 +31,7 @@ for (const [name, steps, calls] of [
 ]) {
   test(`a call that is ${name} ends in the refusal`, async (t) => {
     const server = await scripted(t, ...steps);
-    const response = await ask(durableFetch({ retry: quick }), server.url);
+    const response = await ask(durableFetch({ retry: quick }), server.url, { signal: AbortSignal.timeout(10_000) });
     assert.deepEqual([response.status, await response.text()], [429, '{"error":{}}']);
     assert.equal(paths(server).filter((path) => path === post).length, calls);
   });
@@ -68,7 +68,7 @@ test('an abort while the state is written is an abort', async (t) => {
   const store = { get() {}, async set() { if (++writes === 2) abort.abort(new Error('enough')); } };
   const response = await ask(durableFetch({ store, id: 'a', cancel: 'run', retry: quick }), server.url, { signal: abort.signal });
   await assert.rejects(response.text(), { message: 'enough' });
-  while (server.asked.length < 2) await new Promise(setImmediate);
+  await until(() => server.asked.length >= 2);
   assert.deepEqual(paths(server), [post, stop]);
 });
 
@@ -84,7 +84,7 @@ test('nothing is left on a signal that outlives its calls', async (t) => {
   ]) {
     const server = await scripted(t, ...steps);
     await ask(durableFetch({ retry: quick }), server.url, { signal }).then((response) => response.text(), () => {});
-    while (getEventListeners(signal, 'abort').some((listener) => listener.name === 'abort')) await new Promise(setImmediate);
+    await until(() => !getEventListeners(signal, 'abort').some((listener) => listener.name === 'abort'));
   }
 });
 
