@@ -8,8 +8,6 @@ import (
 	"testing"
 )
 
-var tsc = filepath.Join("js", "node_modules", "typescript", "bin", "tsc")
-
 // packaged is the one program that npm has installed for this platform at a path.
 func packaged(t *testing.T, pattern ...string) string {
 	t.Helper()
@@ -59,7 +57,7 @@ func ownTests(t *testing.T) []string {
 }
 
 func jsUnitTests(t *testing.T, _ *rig) {
-	runNode(t, jsClient, append([]string{"--test"}, ownTests(t)...)...)
+	runNode(t, jsClient, append([]string{"--test", "--test-timeout=60000"}, ownTests(t)...)...)
 }
 
 func denoUnitTests(t *testing.T, _ *rig) {
