@@ -28,6 +28,7 @@ func TestSDKs(t *testing.T) {
 			{"reattached responses", reattachedResponses},
 			{"followed runs", followedRuns},
 			{"left and repeated calls", leftAndRepeatedCalls},
+			{"positions", clientPositions},
 		} {
 			t.Run(group.name, func(t *testing.T) {
 				t.Parallel()
