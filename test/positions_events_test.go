@@ -26,13 +26,14 @@ func (p *played) events(t *testing.T) {
 	for pos, begin := range after {
 		last := fmt.Sprintf("%s:%d", id, pos)
 		p.joins(t, "/events after "+last, int64(pos), p.listen(t, path, last), whole[begin:], nil)
-		both := fmt.Sprintf("/events?run=%s&run=%s", id, beside)
-		last += "," + beside + ":0"
-		if pos%2 == 1 && pos+1 < len(after) { // who starts at the head of a run that has ended is not told its end
-			both, last = fmt.Sprintf("/events?run=%s:%d&run=%s", id, pos+1, beside), ""
+		ways := [][2]string{{fmt.Sprintf("/events?run=%s&run=%s", id, beside), last + "," + beside + ":0"}}
+		if pos+1 < len(after) { // who starts at the head of a run that has ended is not told its end
+			ways = append(ways, [2]string{fmt.Sprintf("/events?run=%s:%d&run=%s", id, pos+1, beside), ""})
 		}
-		body := p.listen(t, both, last)
-		p.joins(t, both+" after "+last, int64(pos), closing{newOnly(body, beside), body}, whole[begin:], nil)
+		for _, way := range ways {
+			body := p.listen(t, way[0], way[1])
+			p.joins(t, way[0]+" after "+way[1], int64(pos), closing{newOnly(body, beside), body}, whole[begin:], nil)
+		}
 	}
 }
 
