@@ -96,9 +96,6 @@ func (s *Server) openEvents(ctx context.Context, run buffer.Run, grant resume.Gr
 	if err != nil {
 		return nil, err
 	}
-	if start.Wait > 0 {
-		return nil, bad("events are told as they come: wait is for /resume")
-	}
 	t, err := resume.OpenEvents(ctx, s.Store, run.ID, start.Otherwise(grant.From))
 	switch {
 	case errors.Is(err, resume.ErrOver):

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,12 +23,16 @@ import (
 // nativeHandler serves a route of the buffer's own for a caller that is known.
 type nativeHandler func(w http.ResponseWriter, r *http.Request, caller string) error
 
-// native identifies the caller and maps the handler's error to the contract.
-func (s *Server) native(h nativeHandler) http.HandlerFunc {
+// native identifies the caller and maps the handler's error to the contract. query names the
+// parameters that the route knows.
+func (s *Server) native(h nativeHandler, query ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller, err := s.Callers.Identify(r, "")
 		if err == nil {
 			err = wellFormed(r)
+		}
+		if err == nil {
+			err = knows(r, query)
 		}
 		if err == nil {
 			err = h(w, r, caller)
@@ -252,6 +258,25 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request, run buffer.Run, 
 func wellFormed(r *http.Request) error {
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		return &fault{code: wire.CodeBadPosition, detail: "the query is not well escaped"}
+	}
+	return nil
+}
+
+// The query parameters with which a reader says where and how it reads: events, and the bytes alone.
+var (
+	eventQuery = []string{"from", "from_byte", "starting_after", "follow"}
+	byteQuery  = slices.Concat(eventQuery, []string{"wait", "partial"})
+)
+
+// knows refuses a query with a parameter that is none of the route's: a slip in its name must not be
+// taken for not given.
+func knows(r *http.Request, query []string) error {
+	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
+		if slices.Contains(query, name) {
+			continue
+		}
+		known := first(strings.Join(query, ", "), "none")
+		return bad(fmt.Sprintf("query parameter %.64q is not known here; known: %s", name, known))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -85,16 +86,16 @@ func (s *Server) Handler() http.Handler {
 		r.Handle("/metrics", s.Metrics).Methods("GET", "HEAD")
 	}
 
-	r.HandleFunc("/runs", s.native(s.list)).Methods("GET")
+	r.HandleFunc("/runs", s.native(s.list, "state", "tag", "limit", "after")).Methods("GET")
 	r.HandleFunc("/runs/{run}", s.reads(s.status)).Methods("GET")
-	r.HandleFunc("/runs/{run}/resume", s.reads(s.resumeRun)).Methods("GET")
-	r.HandleFunc("/runs/{run}/events", s.reads(s.eventsRun)).Methods("GET")
-	r.HandleFunc("/runs/{run}/stream", s.reads(s.streamRun)).Methods("GET")
+	r.HandleFunc("/runs/{run}/resume", s.reads(s.resumeRun, byteQuery...)).Methods("GET")
+	r.HandleFunc("/runs/{run}/events", s.reads(s.eventsRun, eventQuery...)).Methods("GET")
+	r.HandleFunc("/runs/{run}/stream", s.reads(s.streamRun, "resume")).Methods("GET")
 	r.HandleFunc("/runs/{run}/token", s.native(s.mintToken)).Methods("POST")
 	r.HandleFunc("/runs/{run}/cancel", s.native(s.cancel)).Methods("POST")
 	r.HandleFunc("/runs/{run}/ack", s.native(s.ack)).Methods("POST")
-	r.HandleFunc("/resume", s.reads(s.resumeAny)).Methods("GET")
-	r.HandleFunc("/events", s.reads(s.eventsMany)).Methods("GET")
+	r.HandleFunc("/resume", s.reads(s.resumeAny, slices.Concat([]string{"run", "key"}, byteQuery)...)).Methods("GET")
+	r.HandleFunc("/events", s.reads(s.eventsMany, "run", "follow")).Methods("GET")
 	r.Handle("/ui", ui).Methods("GET", "HEAD")
 	r.Handle("/ui/{page:.*}", ui).Methods("GET", "HEAD", "POST")
 	if s.Cloudflare {

@@ -112,7 +112,7 @@ func TestClient_ResumeFromEveryPosition(t *testing.T) {
 			id := a.call(t, s.path, asked).RunID()
 			for from := 0; from <= len(s.events); from += 7 {
 				a.fresh()
-				cut.arm(cutter.Limit{Up: -1, Down: int64(500 + 211*from)})
+				cut.arm(cutter.Answer(int64(500 + 211*from)))
 				stream, err := a.client.Resume(t.Context(), id, int64(from))
 				if err != nil {
 					t.Fatal(err)

@@ -32,18 +32,19 @@ func (c corsSettings) validate() error {
 	return nil
 }
 
-// wrap makes the listener speak TLS where there is a certificate. It is read once: a new one takes a
-// restart.
-func (t tlsSettings) wrap(l net.Listener) (net.Listener, error) {
+// wrap makes the listener speak TLS where there is a certificate. A handshake is answered with the one
+// that the files hold by then.
+func (t tlsSettings) wrap(l net.Listener, log *zap.Logger) (net.Listener, error) {
 	if t.Cert == "" {
 		return l, nil
 	}
-	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	c, err := readCertificate(t.Cert, t.Key, log)
 	if err != nil {
-		return nil, fmt.Errorf("tls: %w", err)
+		return nil, err
 	}
 	return tls.NewListener(l, &tls.Config{
-		Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.at(time.Now()), nil },
+		NextProtos:     []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12,
 	}), nil
 }
 

@@ -21,6 +21,8 @@ type cli struct {
 	Health  healthCmd  `cmd:"" help:"Ask a running buffer whether it is ready."`
 	Show    showCmd    `cmd:"" help:"Print one run of a running buffer, with its ledger."`
 	Version versionCmd `cmd:"" help:"Print the version."`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -36,13 +38,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(n int) { code = n }),
 		kong.BindTo(stdout, (*io.Writer)(nil)),
+		kong.Vars{"version": builtFrom()},
 	)
 	if err != nil {
 		fmt.Fprintln(stderr, "spool:", err)
 		return 2
 	}
 	ctx, err := parser.Parse(args)
-	if code >= 0 { // help was asked for and printed
+	if code >= 0 { // help or the version was asked for and printed
 		return code
 	}
 	if err != nil {
@@ -79,15 +82,20 @@ type versionCmd struct{}
 
 // Run prints the version and what it was built from.
 func (versionCmd) Run(out io.Writer) error {
-	revision, goVersion := "", ""
+	_, err := fmt.Fprintln(out, builtFrom())
+	return err
+}
+
+// builtFrom is one line: the version, the revision where it is known, and Go's version.
+func builtFrom() string {
+	words := []string{"spool", version}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		goVersion = info.GoVersion
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
-				revision = " " + s.Value
+				words = append(words, s.Value)
 			}
 		}
+		words = append(words, info.GoVersion)
 	}
-	_, err := fmt.Fprintf(out, "spool %s%s %s\n", version, revision, goVersion)
-	return err
+	return strings.Join(words, " ")
 }

@@ -82,7 +82,7 @@ func (c *serveCmd) Run() error {
 	if admin != nil {
 		defer admin.Close()
 	}
-	edge, err := set.TLS.wrap(listener)
+	edge, err := set.TLS.wrap(listener, log)
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/go-viper/mapstructure/v2"
-	"github.com/knadh/koanf/parsers/yaml"
-	"github.com/knadh/koanf/providers/file"
-	"github.com/knadh/koanf/v2"
-
 	"github.com/spool-dev/spool/buffer"
 )
 
@@ -138,22 +133,6 @@ func overrideDuration(name string, v *time.Duration, flag string) error {
 	return nil
 }
 
-// readFile merges a YAML file into s. A key that is not known is an error that names it.
-func readFile(path string, s *settings) error {
-	k := koanf.New("\x00") // keys are not split: a provider's name may hold a dot
-	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
-		return fmt.Errorf("config %s: %w", path, err)
-	}
-	err := k.UnmarshalWithConf("", s, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
-		Result: s, TagName: "koanf", ErrorUnused: true, WeaklyTypedInput: false,
-		DecodeHook: mapstructure.ComposeDecodeHookFunc(durationsHaveUnits, mapstructure.StringToTimeDurationHookFunc()),
-	}})
-	if err != nil {
-		return fmt.Errorf("config %s: %w", path, err)
-	}
-	return nil
-}
-
 func (s settings) validate() error {
 	if s.Sync != "full" && s.Sync != "normal" {
 		return fmt.Errorf("sync: %q is neither full nor normal", s.Sync)
@@ -205,18 +184,4 @@ func (s settings) runs(o buffer.Observer) buffer.Config {
 		Callers:  buffer.CallerLimits(s.Callers),
 		Queue:    buffer.QueueLimits(s.Queue),
 	}
-}
-
-// durationsHaveUnits refuses a bare number where a duration is due: nobody means nanoseconds.
-func durationsHaveUnits(_, to reflect.Type, value any) (any, error) {
-	if to != reflect.TypeFor[time.Duration]() {
-		return value, nil
-	}
-	if n, ok := value.(int); ok && n != 0 {
-		return nil, fmt.Errorf("%d has no unit: a duration is written as %ds or %dm", n, n, n)
-	}
-	if _, ok := value.(float64); ok {
-		return nil, fmt.Errorf("%v has no unit: a duration is written as 30s or 5m", value)
-	}
-	return value, nil
 }

@@ -39,8 +39,10 @@ type Options struct {
 	Origins []string
 	// HTTP2 makes the client speak HTTP/2 alone, without TLS. The server speaks both.
 	HTTP2 bool
-	Plain bool        // the client does not check responses: for load
-	Log   *zap.Logger // default none; the test's own where it is verbose
+	// Inside makes the client call the handler itself, without a socket: for tests that ask very often.
+	Inside bool
+	Plain  bool        // the client does not check responses: for load
+	Log    *zap.Logger // default none; the test's own where it is verbose
 }
 
 // Rig is a Spool with its provider. Its providers are openai, anthropic, gemini, ollama and bedrock,
@@ -86,13 +88,17 @@ func New(t testing.TB, o Options) *Rig {
 		Providers: g.routes(o),
 		Metrics:   metrics.Handler(g.Runs),
 	}
-	g.http = httptest.NewUnstartedServer(g.Server.Handler())
+	handler := g.Server.Handler()
+	g.http = httptest.NewUnstartedServer(handler)
 	g.http.Config.Protocols = protocols(true, true)
 	g.http.Start()
 	g.URL = g.http.URL
 	g.Client = &http.Client{Transport: &http.Transport{
 		DisableCompression: true, MaxIdleConnsPerHost: 64, Protocols: protocols(!o.HTTP2, o.HTTP2),
 	}}
+	if o.Inside {
+		g.Client.Transport = inside{handler}
+	}
 	if !o.Plain {
 		g.Client.Transport = checked(t, g.Client.Transport)
 	}
