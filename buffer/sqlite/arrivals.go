@@ -9,7 +9,7 @@ import (
 
 // maxArrivals is what the arrivals may take before the oldest of them go into segments, reckoned as
 // the window does.
-const maxArrivals = 8 << 20
+const maxArrivals = 2 << 20
 
 // arrivals knows which rows of the table are still needed. It is the writer's own.
 //
