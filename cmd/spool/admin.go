@@ -41,19 +41,20 @@ const (
 	adminHead  = 64 << 10 // bytes of a request's headers
 )
 
-// listen takes the admin listener's address; nil where there is none. It shows the runs of all callers,
-// so beyond the loopback it needs a key, or the word that somebody else asks for one.
-func (a adminSettings) listen() (net.Listener, error) {
-	if a.Listen == "" {
+// listen is the admin listener: the one that was given, or else at its address; nil where there is
+// neither. It shows the runs of all callers, so beyond the loopback it needs a key, or the word that
+// somebody else asks for one.
+func (a adminSettings) listen(given net.Listener) (net.Listener, error) {
+	if a.Listen == "" && given == nil {
 		return nil, nil
 	}
-	l, err := net.Listen("tcp", a.Listen)
+	l, err := open(given, a.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("admin.listen on %s: %w", a.Listen, cause(err))
 	}
 	if a.Key == "" && !a.Open && !loopback(l.Addr()) {
 		return nil, errors.Join(
-			fmt.Errorf("admin.listen: %s is not loopback: set admin.key, or admin.open where a proxy asks for a credential", a.Listen),
+			fmt.Errorf("admin.listen: %s is not loopback: set admin.key, or admin.open where a proxy asks for a credential", l.Addr()),
 			l.Close())
 	}
 	return l, nil

@@ -55,10 +55,10 @@ const (
 	defaultIdle        = 2 * time.Minute
 )
 
-// listen opens the address for as many connections as may be open at once: more wait in the system's
-// backlog until one is closed. 0 is without limit.
-func listen(address string, connections int) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
+// listen takes the listener that was given, or else opens the address, for as many connections as may
+// be open at once: more wait in the system's backlog until one is closed. 0 is without limit.
+func listen(given net.Listener, address string, connections int) (net.Listener, error) {
+	l, err := open(given, address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, cause(err))
 	}
@@ -66,6 +66,13 @@ func listen(address string, connections int) (net.Listener, error) {
 		l = netutil.LimitListener(l, connections)
 	}
 	return l, nil
+}
+
+func open(given net.Listener, address string) (net.Listener, error) {
+	if given != nil {
+		return given, nil
+	}
+	return net.Listen("tcp", address)
 }
 
 // newServer speaks HTTP/1.1 and HTTP/2, over TLS as over plain connections: a browser has six

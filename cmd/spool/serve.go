@@ -70,12 +70,16 @@ func (c *serveCmd) Run() error {
 		return err
 	}
 	// The port first: where it is taken, the data stays untouched. Nothing is accepted yet.
-	listener, err := listen(set.Listen, set.Limits.Connections)
+	given, err := inherited()
+	if err != nil {
+		return err
+	}
+	listener, err := listen(given.service, set.Listen, set.Limits.Connections)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	admin, err := set.Admin.listen()
+	admin, err := set.Admin.listen(given.admin)
 	if err != nil {
 		return err
 	}
@@ -133,6 +137,7 @@ func (c *serveCmd) Run() error {
 	}
 	log.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("data", set.Data),
 		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.Bool("tls", set.TLS.Cert != ""), where, zap.String("version", version))
+	notify(ready, log) // what comes from here on is answered
 	return serve(ctx, edge, newServer(server.Handler(), set.Limits, log), server, set.Grace, stopAdmin, log)
 }
 
@@ -153,6 +158,7 @@ func serve(ctx context.Context, l net.Listener, h *http.Server, s *api.Server, g
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGINT, syscall.SIGTERM)
 	go abortOnSignal(again)
+	notify(stopping, log)
 	log.Info("draining", zap.Int("live", s.Runs.Live()), zap.Duration("grace", grace))
 	s.Drain()
 	s.Runs.Drain(within(grace))
