@@ -8,7 +8,7 @@ FUZZTIME ?= 10s
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-browser drill fuzz bench bench-peers lint fmt vet staticcheck vulncheck fix tidy check image clean
+.PHONY: help build run demo test test-browser drill fuzz bench bench-peers docs packages lint fmt vet staticcheck vulncheck fix tidy check image clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,8 +67,15 @@ tidy: ## … go.mod is tidy
 check: build ## Verify the stored invariants of DATA (./data)
 	bin/spool check $(DATA)
 
+docs: ## Build the site of docs/ into dist/site
+	go run ./test/docs dist/site
+
+packages: ## Render and lint what is in deploy/, and build a release twice
+	cd test/packages && go test -count=1 ./... # a module of its own, for Helm's dependencies
+	.ci/release --check
+
 image: ## Build the container image (IMAGE=NAME)
 	docker build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
 
 clean: ## Remove what was built; data stays
-	rm -rf bin test/artifacts
+	rm -rf bin dist test/artifacts
