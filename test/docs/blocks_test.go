@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/knadh/koanf/parsers/yaml"
@@ -34,7 +33,7 @@ var runners = map[string]struct {
 // Every block of code in the documentation is run against a Spool with the scripted provider, those of
 // one page one after the other in one folder. One that cannot be run says why.
 func TestBlocks_Run(t *testing.T) {
-	tools, left := &tools{t: t}, 0
+	tools, left := newTools(t.TempDir()), 0
 	for _, p := range pages(t) {
 		blocks, err := p.blocks()
 		if err != nil {
@@ -69,7 +68,7 @@ func TestBlocks_Run(t *testing.T) {
 // notRun is how many blocks have a reason not to be run. One more should be a decision.
 const notRun = 24
 
-func runPage(t *testing.T, tools *tools, blocks []block) {
+func runPage(t *testing.T, tools tools, blocks []block) {
 	g := rig.New(t, rig.Options{Routes: func(fake string) map[string]provider.Route { return routes(t, fake) }})
 	dir := t.TempDir()
 	here := strings.NewReplacer("http://127.0.0.1:8787", g.URL, "http://127.0.0.1:9001", g.Fake.URL)
@@ -94,9 +93,13 @@ func runPage(t *testing.T, tools *tools, blocks []block) {
 		case "go":
 			cmd.Dir = filepath.Join(repository, "test", "sdk", "go") // where the providers' SDKs are
 		case "js":
-			tools.link(dir)
+			linkModules(t, tools, dir)
 		}
-		cmd.Env = append(os.Environ(), "SPOOL_HEALTH_URL="+g.URL, "PATH="+tools.spool()+":"+os.Getenv("PATH"))
+		program, err := tools.program()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Env = append(os.Environ(), "SPOOL_HEALTH_URL="+g.URL, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
 		for _, name := range keys {
 			cmd.Env = append(cmd.Env, name+"=k")
 		}
@@ -116,67 +119,4 @@ func routes(t *testing.T, fake string) map[string]provider.Route {
 		all[name] = provider.Route{Name: name, BaseURL: rig.Parse(t, fake+"/primary")}
 	}
 	return all
-}
-
-// tools are what the blocks need, made when the first one asks.
-type tools struct {
-	t              *testing.T // the one that outlives all pages
-	mu             sync.Mutex // held while one is made: the others wait for it
-	binary, module string
-}
-
-// spool is a folder with the program.
-func (o *tools) spool() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.binary == "" {
-		dir := o.t.TempDir()
-		run(o.t, repository, "go", "build", "-o", filepath.Join(dir, "spool"), "./cmd/spool")
-		o.binary = dir
-	}
-	return o.binary
-}
-
-// link gives a folder the JavaScript SDKs, in the versions of test/sdk, and our own client.
-func (o *tools) link(dir string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.module == "" {
-		where := o.t.TempDir()
-		for _, name := range []string{"package.json", "package-lock.json"} {
-			b, err := os.ReadFile(filepath.Join(repository, "test", "sdk", "js", name))
-			if err != nil {
-				o.t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(where, name), b, 0o600); err != nil {
-				o.t.Fatal(err)
-			}
-		}
-		run(o.t, where, "npm", "ci", "--no-audit", "--no-fund")
-		client, err := filepath.Abs(filepath.Join(repository, "clients", "js"))
-		if err != nil {
-			o.t.Fatal(err)
-		}
-		scope := filepath.Join(where, "node_modules", "@spool-dev")
-		if err := os.MkdirAll(scope, 0o700); err != nil {
-			o.t.Fatal(err)
-		}
-		if err := os.Symlink(client, filepath.Join(scope, "client")); err != nil {
-			o.t.Fatal(err)
-		}
-		o.module = filepath.Join(where, "node_modules")
-	}
-	err := os.Symlink(o.module, filepath.Join(dir, "node_modules"))
-	if err != nil && !os.IsExist(err) {
-		o.t.Fatal(err)
-	}
-}
-
-func run(t *testing.T, dir string, command ...string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%q: %v\n%s", command, err, out)
-	}
 }
