@@ -11,7 +11,7 @@ import (
 const repository = "../.."
 
 // others are the pages of the repository that are not below docs/.
-var others = []string{"README.md", "CONTRIBUTING.md", "clients/js/README.md", "examples/README.md"}
+var others = []string{"README.md", "CONTRIBUTING.md", "clients/js/README.md", "examples/README.md", "deploy/README.md"}
 
 // promised are pages that are generated from the source, by a target of the Makefile.
 var promised = []string{"docs/config.md", "docs/cli.md"}
