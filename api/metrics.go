@@ -104,6 +104,13 @@ func (m *Metrics) Disk(measure func() (used, free int64)) {
 	gauge("spool_disk_free_bytes", "What is free where the data folder is.", func() int64 { _, free := measure(); return free })
 }
 
+// Reusable adds a gauge of what compacting the log would give back.
+func (m *Metrics) Reusable(measure func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "spool_disk_reusable_bytes", Help: "Of the log's file, what was deleted and is free for the next answers.",
+	}, func() float64 { return float64(measure()) }))
+}
+
 // Gatherer gives the figures as they are when it is asked.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 

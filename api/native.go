@@ -104,7 +104,7 @@ func about(run buffer.Run, err error) error {
 }
 
 func (s *Server) writeRun(w http.ResponseWriter, run buffer.Run) error {
-	return writeJSON(w, wireRun(run, s.Runs.Phase(run.ID), s.Runs.Readers(run.ID)))
+	return writeJSON(w, WireRun(run, s.Runs.Phase(run.ID), s.Runs.Readers(run.ID)))
 }
 
 func writeJSON(w http.ResponseWriter, v any) error {
@@ -140,7 +140,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, caller string) err
 		if run, err = s.Store.Get(r.Context(), run.ID); err != nil {
 			continue // forgotten meanwhile
 		}
-		out.Runs = append(out.Runs, wireRun(run, s.Runs.Phase(run.ID), s.Runs.Readers(run.ID)))
+		out.Runs = append(out.Runs, WireRun(run, s.Runs.Phase(run.ID), s.Runs.Readers(run.ID)))
 	}
 	return writeJSON(w, out)
 }
@@ -158,6 +158,10 @@ func filter(q url.Values) (buffer.Filter, error) {
 			var ok bool
 			if f.TagName, f.TagValue, ok = strings.Cut(v, "="); !ok || f.TagName == "" {
 				return f, bad("tag must be name=value")
+			}
+		case "key":
+			if f.Key = v; v == "" {
+				return f, bad("key must not be empty")
 			}
 		case "limit":
 			n, err := strconv.Atoi(v)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spool-dev/spool/api"
 	"github.com/spool-dev/spool/api/console"
+	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
 type adminSettings struct {
@@ -86,6 +87,14 @@ func measure(dir string) (used, free int64) {
 		free = int64(fs.Bavail) * int64(fs.Bsize)
 	}
 	return used, free
+}
+
+// reusable is what compacting the log would give back; 0 where it cannot be told.
+func reusable(store *sqlite.Store) int64 {
+	ctx, cancel := context.WithTimeout(context.Background(), adminRead)
+	defer cancel()
+	room, _ := store.Room(ctx) // zero where it failed
+	return room.Reusable
 }
 
 // serveAdmin serves the admin listener and keeps the record that it shows, until stop is called.

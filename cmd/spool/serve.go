@@ -111,6 +111,7 @@ func (c *serveCmd) Run() error {
 	metrics.Recovered(sealed)
 	metrics.Prices(routes)
 	metrics.Disk(func() (used, free int64) { return measure(set.Data) })
+	metrics.Reusable(func() int64 { return reusable(store) })
 	runs := buffer.NewRuns(store, client, set.runs(metrics), log)
 	server := &api.Server{
 		Store: store, Runs: runs, Client: client, Log: log,
