@@ -234,7 +234,7 @@ func loadSecret(s settings) ([]byte, error) {
 	if s.Secret != "" {
 		return []byte(s.Secret), nil
 	}
-	path := filepath.Join(s.Data, "secret")
+	path := filepath.Join(s.Data, secretName)
 	b, err := os.ReadFile(path)
 	if err == nil && len(strings.TrimSpace(string(b))) >= 32 {
 		return []byte(strings.TrimSpace(string(b))), nil
