@@ -129,6 +129,24 @@ func TestBackup_Refusals(t *testing.T) {
 	}
 }
 
+// A folder may be named from where the process is.
+func TestBackup_OfARelativeFolder(t *testing.T) {
+	dir := sampleLog(t)
+	t.Chdir(dir)
+	wantSound(t, ".")
+	_, err := Backup(t.Context(), ".", "copy?#%.db", nil)
+	must(t, err)
+	_, err = Restore(t.Context(), "copy?#%.db", "new", nil)
+	must(t, err)
+	wantSound(t, "new")
+	about, err := Look(t.Context(), "new")
+	if err != nil || about.Schema == 0 {
+		t.Errorf("%+v, %v", about, err)
+	}
+	_, err = Compact(t.Context(), "new", nil)
+	must(t, err)
+}
+
 // sampleLog is a folder with a log of one whole run, which no process has open.
 func sampleLog(t *testing.T) string {
 	t.Helper()

@@ -47,8 +47,8 @@ func acted(ctx context.Context, out io.Writer, r remote, o output, do func(conte
 
 type tokenCmd struct {
 	ID     string        `arg:"" help:"The run's id."`
-	TTL    time.Duration `name:"ttl" default:"10m" help:"How long it is good for, at most 24h."`
-	From   int64         `help:"The first position that it may read."`
+	TTL    time.Duration `name:"ttl" default:"10m" placeholder:"DURATION" help:"How long it is good for, at most 24h."`
+	From   int64         `placeholder:"N" help:"The first position that it may read (default 0)."`
 	Origin string        `placeholder:"URL" help:"The origin whose pages alone may use it."`
 	remote
 	output

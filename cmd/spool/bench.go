@@ -20,7 +20,7 @@ import (
 
 type benchCmd struct {
 	Data string        `arg:"" optional:"" type:"path" default:"." help:"A folder on the disk that is meant. A folder for the measurement is made in it, and removed."`
-	For  time.Duration `default:"2s" help:"How long each of the four measurements takes, up to 1m."`
+	For  time.Duration `default:"2s" placeholder:"DURATION" help:"How long each of the four measurements takes, up to 1m."`
 	output
 }
 

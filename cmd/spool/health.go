@@ -9,7 +9,7 @@ import (
 )
 
 type healthCmd struct {
-	URL string `name:"url" default:"http://127.0.0.1:8787" env:"SPOOL_URL,SPOOL_HEALTH_URL" help:"Base URL of the buffer."`
+	URL string `name:"url" default:"http://127.0.0.1:8787" env:"SPOOL_URL,SPOOL_HEALTH_URL" placeholder:"URL" help:"Base URL of the buffer."`
 	output
 }
 

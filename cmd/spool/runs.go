@@ -24,8 +24,8 @@ type runsCmd struct {
 	State  string `enum:",idle,streaming,completed,interrupted,cancelled,failed,released" default:"" placeholder:"STATE" help:"Only runs in this state: idle, streaming, completed, interrupted, cancelled, failed or released."`
 	Tag    string `placeholder:"NAME=VALUE" help:"Only runs with this tag."`
 	Of     string `name:"idempotency-key" placeholder:"KEY" help:"Only the run that this idempotency key names."`
-	Caller string `help:"Only runs of this caller; with --data, since a buffer shows its caller's own runs alone."`
-	Limit  int    `default:"50" help:"How many at most; 0 is all."`
+	Caller string `placeholder:"NAME" help:"Only runs of this caller; with --data, since a buffer shows its caller's own runs alone."`
+	Limit  int    `default:"50" placeholder:"N" help:"How many at most; 0 is all."`
 }
 
 // listed is a run in a list. Only a folder tells its caller.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -71,6 +72,46 @@ func asked(ts *testscript.TestScript, _ bool, args []string) {
 	if strconv.Itoa(resp.StatusCode) != args[0] {
 		ts.Fatalf("%s: %s, want %s", args[1], resp.Status, args[0])
 	}
+}
+
+// dies ends the running buffer as kill -9 does.
+func dies(ts *testscript.TestScript, _ bool, _ []string) {
+	p := of(ts).served
+	ts.Check(p.cmd.Process.Kill())
+	<-p.ended
+	_ = p.cmd.Wait() // killed
+}
+
+// call KEY makes a call of the running buffer's provider p, to its end; $RUN is its run.
+func call(ts *testscript.TestScript, _ bool, args []string) {
+	resp := begun(ts, args[0])
+	_, err := io.Copy(io.Discard, resp.Body)
+	ts.Check(errors.Join(err, resp.Body.Close()))
+}
+
+// begin KEY makes a call and leaves when its answer has begun.
+func begin(ts *testscript.TestScript, _ bool, args []string) {
+	resp := begun(ts, args[0])
+	_, err := resp.Body.Read(make([]byte, 1))
+	ts.Check(errors.Join(err, resp.Body.Close()))
+}
+
+func begun(ts *testscript.TestScript, key string) *http.Response {
+	req, err := http.NewRequest(http.MethodPost, "http://"+ts.Getenv("ADDR")+"/p/v1/chat/completions", strings.NewReader(`{"model": "m", "stream": true}`))
+	ts.Check(err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", key)
+	req.Header.Set("X-Buffer-Tag", "turn="+key)
+	if credential := ts.Getenv("SPOOL_KEY"); credential != "" {
+		req.Header.Set("Authorization", "Bearer "+credential)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	if resp.StatusCode != http.StatusOK {
+		ts.Fatalf("the call is answered with %s", resp.Status)
+	}
+	ts.Setenv("RUN", resp.Header.Get("X-Buffer-Run-Id"))
+	return resp
 }
 
 // stops ends the running buffer, which must be a clean end.

@@ -19,8 +19,8 @@ const patience = 10 * time.Second
 
 // remote is a running buffer, and who asks it.
 type remote struct {
-	URL string `name:"url" default:"http://127.0.0.1:8787" env:"SPOOL_URL" help:"Base URL of the buffer."`
-	Key string `env:"SPOOL_KEY" help:"The caller's credential: a buffer key, or the key that made the run."`
+	URL string `name:"url" default:"http://127.0.0.1:8787" env:"SPOOL_URL" placeholder:"URL" help:"Base URL of the buffer."`
+	Key string `env:"SPOOL_KEY" placeholder:"KEY" help:"The caller's credential: a buffer key, or the key that made the run."`
 }
 
 func (r remote) client() *client.Client { return &client.Client{BaseURL: r.URL, Credential: r.Key} }

@@ -16,7 +16,7 @@ import (
 
 type tailCmd struct {
 	ID   string `arg:"" help:"The run's id."`
-	From int64  `help:"The position to begin at."`
+	From int64  `placeholder:"N" help:"The position to begin at (default 0)."`
 	Text bool   `xor:"form" help:"Print what the answer says, as it comes."`
 	Raw  bool   `xor:"form" help:"Print the provider's bytes, exactly."`
 	JSON bool   `name:"json" xor:"form" help:"Print each event as a line of JSON: position, data, and what it says."`
