@@ -8,7 +8,7 @@ FUZZTIME ?= 10s
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-browser drill fuzz bench bench-peers docs packages lint fmt vet staticcheck vulncheck fix tidy check image clean
+.PHONY: help build run demo test test-litestream test-browser drill fuzz bench bench-peers docs packages lint fmt vet staticcheck vulncheck fix tidy check image clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ demo: ## Kill an agent and the buffer in mid-answer, and lose nothing; no key ne
 test: ## Run every test with the race detector
 	go test -race -shuffle=on -timeout 20m ./...
 	cd test/sdk/go && go test -shuffle=on -timeout 10m ./... # a module of its own, for the SDKs' dependencies
+
+test-litestream: ## Have Litestream follow a busy log, and restore what it has
+	cd test/litestream && go test -count=1 -timeout 10m ./... # a module of its own, for Litestream's dependencies
 
 test-browser: ## Read streams, and the console, with a real Chromium, /usr/bin/chromium
 	go vet -tags browser ./test/browser
