@@ -40,7 +40,7 @@ func (c backupCmd) Run(ctx context.Context, app *kong.Kong) error {
 	if isThere(from) && isThere(secret) {
 		return fmt.Errorf("backup %s: is there already", secret)
 	}
-	told, done := progress(app.Stderr, "backup")
+	told, done := progress(app.Stderr, "backup", true)
 	copied, err := sqlite.Backup(ctx, c.Data, log, told)
 	done()
 	if err != nil {
@@ -72,7 +72,7 @@ func (c restoreCmd) Run(ctx context.Context, app *kong.Kong) error {
 	if err != nil {
 		return err
 	}
-	told, done := progress(app.Stderr, "restore")
+	told, done := progress(app.Stderr, "restore", true)
 	copied, err := sqlite.Restore(ctx, log, c.Data, told)
 	done()
 	if err != nil {
@@ -136,7 +136,7 @@ type compactCmd struct {
 
 // Run gives the room of what was deleted back to the file system.
 func (c compactCmd) Run(ctx context.Context, app *kong.Kong) error {
-	told, done := progress(app.Stderr, "compact")
+	told, done := progress(app.Stderr, "compact", true)
 	made, err := sqlite.Compact(ctx, c.Data, told)
 	done()
 	if errors.Is(err, sqlite.ErrInUse) {

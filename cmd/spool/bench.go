@@ -54,7 +54,7 @@ func (c benchCmd) Run(ctx context.Context, app *kong.Kong) error {
 		return fmt.Errorf("bench: %w", err)
 	}
 	defer os.RemoveAll(dir) // nothing in it is kept
-	told, done := progress(app.Stderr, "bench")
+	told, done := progress(app.Stderr, "bench", false)
 	m, err := c.measure(ctx, dir, told)
 	done()
 	if err != nil {

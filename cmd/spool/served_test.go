@@ -96,19 +96,29 @@ func begin(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(errors.Join(err, resp.Body.Close()))
 }
 
+// refused KEY makes a call that no provider answers.
+func refused(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(answered(ts, args[0], http.StatusBadGateway).Body.Close())
+}
+
 func begun(ts *testscript.TestScript, key string) *http.Response {
+	return answered(ts, key, http.StatusOK)
+}
+
+func answered(ts *testscript.TestScript, key string, status int) *http.Response {
 	req, err := http.NewRequest(http.MethodPost, "http://"+ts.Getenv("ADDR")+"/p/v1/chat/completions", strings.NewReader(`{"model": "m", "stream": true}`))
 	ts.Check(err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", key)
+	req.Header.Set("X-Buffer-Budget", "attempts=1")
 	req.Header.Set("X-Buffer-Tag", "turn="+key)
 	if credential := ts.Getenv("SPOOL_KEY"); credential != "" {
 		req.Header.Set("Authorization", "Bearer "+credential)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	ts.Check(err)
-	if resp.StatusCode != http.StatusOK {
-		ts.Fatalf("the call is answered with %s", resp.Status)
+	if resp.StatusCode != status {
+		ts.Fatalf("the call is answered with %s, want %d", resp.Status, status)
 	}
 	ts.Setenv("RUN", resp.Header.Get("X-Buffer-Run-Id"))
 	return resp

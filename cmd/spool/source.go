@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -14,7 +15,7 @@ import (
 	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
-// patience is how long a command waits for one answer of a buffer.
+// patience is how long a command waits for one answer of a buffer, but for a run's.
 const patience = 10 * time.Second
 
 // remote is a running buffer, and who asks it.
@@ -25,11 +26,11 @@ type remote struct {
 
 func (r remote) client() *client.Client { return &client.Client{BaseURL: r.URL, Credential: r.Key} }
 
-// act asks the buffer once.
+// act asks the buffer, patiently for each request.
 func (r remote) act(ctx context.Context, ask func(context.Context, *client.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return r.explain(ask(ctx, r.client()))
+	c := r.client()
+	c.HTTP = &http.Client{Timeout: patience}
+	return r.explain(ask(ctx, c))
 }
 
 // explain adds what a person can do about a refusal.

@@ -7,7 +7,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spool-dev/spool/api"
 	"github.com/spool-dev/spool/api/client"
+	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/frame"
 	"github.com/spool-dev/spool/buffer/provider"
@@ -60,8 +62,10 @@ func (c tailCmd) follow(ctx context.Context, p *printer) error {
 	}
 	defer s.Close()
 	if p.form == rawForm {
-		_, err := io.Copy(p.out, s)
-		return err
+		if _, err := io.Copy(p.out, s); err != nil {
+			return err
+		}
+		return c.ended(ctx)
 	}
 	p.dialect = provider.Dialect(run.Dialect)
 	p.kind = frame.Detect(s.ContentType, strings.HasSuffix(run.Path, ":streamGenerateContent"))
@@ -73,6 +77,9 @@ func (c tailCmd) follow(ctx context.Context, p *printer) error {
 	chunks := frame.NewScanner(s, p.kind, 0)
 	for pos := s.From; ; pos++ {
 		chunk, err := chunks.Next()
+		if errors.Is(err, io.EOF) {
+			return p.end(c.ended(ctx))
+		}
 		if err != nil {
 			return p.end(err)
 		}
@@ -80,6 +87,15 @@ func (c tailCmd) follow(ctx context.Context, p *printer) error {
 			return err
 		}
 	}
+}
+
+// ended is how a run that was read to its end has ended: one that failed has a clean end too.
+func (c tailCmd) ended(ctx context.Context) error {
+	run, err := c.run(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return howEnded(run)
 }
 
 // storedPage is how many bytes of a folder's run are read at once.
@@ -104,26 +120,23 @@ func (p *printer) stored(ctx context.Context, r *sqlite.Reader, text string, fro
 			from = c.Pos + 1
 		}
 		if len(page.Chunks) == 0 || from == page.Run.Head {
-			return p.end(howEnded(page.Run))
+			return p.end(howEnded(api.WireRun(page.Run, "", 0)))
 		}
 	}
 }
 
-// howEnded is the end of a run as a reader of a buffer meets it.
-func howEnded(r buffer.Run) error {
-	if r.Outcome == "" || r.Outcome == buffer.Completed {
-		return io.EOF
+// howEnded is nil for a whole answer, and for one that goes on.
+func howEnded(r wire.Run) error {
+	if r.Outcome == "" || r.Outcome == string(buffer.Completed) {
+		return nil
 	}
-	return &client.InterruptedError{Run: r.ID.String(), State: string(r.State), Reason: string(r.Reason), Next: r.Head}
+	return &client.InterruptedError{Run: r.ID, State: r.Outcome, Reason: r.Reason, Next: r.Head}
 }
 
-// end closes the last line of a text, and tells a whole answer from a broken one.
+// end closes the last line of a text, and returns err.
 func (p *printer) end(err error) error {
 	if p.open {
 		_, _ = io.WriteString(p.out, "\n") // the answer itself is out
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
 	}
 	return err
 }
