@@ -60,7 +60,7 @@ func bashCompletion(w io.Writer, app *kong.Application) {
 	var names []string
 	fmt.Fprintf(w, `# bash completion of spool: eval "$(spool completion bash)"
 _spool() {
-	local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" words=
+	local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" offers=
 	COMPREPLY=()
 	case "${COMP_WORDS[1]} $previous" in
 `)
@@ -77,12 +77,12 @@ _spool() {
 			}
 		}
 	}
-	fmt.Fprintf(w, "\tesac\n\tcase \"$COMP_CWORD ${COMP_WORDS[1]}\" in\n\t1*) words=%q ;;\n", strings.Join(names, " "))
+	fmt.Fprintf(w, "\tesac\n\tcase \"$COMP_CWORD ${COMP_WORDS[1]}\" in\n\t1*) offers=%q ;;\n", strings.Join(names, " "))
 	for _, c := range app.Children {
-		fmt.Fprintf(w, "\t*\" %s\") words=%q ;;\n", c.Name, strings.Join(completions(c), " "))
+		fmt.Fprintf(w, "\t*\" %s\") offers=%q ;;\n", c.Name, strings.Join(completions(c), " "))
 	}
 	fmt.Fprint(w, `	esac
-	COMPREPLY=($(compgen -W "$words" -- "$current"))
+	COMPREPLY=($(compgen -W "$offers" -- "$current"))
 	[ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "$current"))
 }
 complete -o filenames -F _spool spool
