@@ -47,7 +47,7 @@ type answer struct {
 // and panics with http.ErrAbortHandler when it must not look whole.
 func (a *answer) serve(start resume.Start) {
 	ctx := a.r.Context()
-	defer a.server.Runs.Attach(a.run.ID, a.native)()
+	defer a.server.Runs.Attach(ctx, a.run.ID, a.native)()
 	defer a.socket().hurry() // the server still has the end of the body to write
 	t, err := resume.Open(ctx, a.server.Store, a.run.ID, start)
 	if err != nil && !errors.Is(err, resume.ErrNotYet) {

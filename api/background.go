@@ -58,7 +58,7 @@ func (s *Server) reattach(w http.ResponseWriter, r *http.Request, p *proxied, ca
 		return false
 	}
 	if err == nil {
-		defer s.Runs.Attach(run.ID, true)()
+		defer s.Runs.Attach(r.Context(), run.ID, true)()
 		var served bool
 		if served, err = s.respond(w, r, p, run, call); err == nil {
 			return served

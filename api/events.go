@@ -55,7 +55,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 		if err != nil {
 			return err
 		}
-		defer s.Runs.Attach(run.ID, false)()
+		defer s.Runs.Attach(r.Context(), run.ID, false)()
 		reached, leave := s.Runs.Place(run.ID)
 		defer leave()
 		t, err := s.openEvents(r.Context(), run, grant, following[i].Ask)

@@ -28,7 +28,8 @@ type drain struct {
 	stop    context.CancelCauseFunc
 	stuck   chan struct{} // closed when the end of the run cannot be stored now
 
-	rs     *Runs
+	rs *Runs
+	setup
 	log    Log
 	way    way
 	first  time.Time   // the first send
@@ -41,7 +42,7 @@ type drain struct {
 func newDrain(rs *Runs, log Log, run Run, call Call, stop context.CancelCauseFunc) *drain {
 	return &drain{
 		started: run, done: make(chan struct{}), stuck: make(chan struct{}), phase: newPhase(), stop: stop,
-		rs: rs, log: log, way: newWay(call),
+		rs: rs, setup: *rs.setup.Load(), log: log, way: newWay(call),
 		zap: rs.log.WithLazy(zap.Stringer("run", run.ID), zap.String("provider", run.Provider)),
 	}
 }
@@ -100,6 +101,7 @@ func (d *drain) close(ctx context.Context, chunks [][]byte, to State, c Closing)
 		d.zap.Info("run ended", zap.String("state", string(to)), zap.String("reason", string(c.Reason)))
 	case errors.Is(err, ErrSealed):
 		d.zap.Info("run was sealed from outside")
+		d.observeEnd(ctx)
 	default:
 		d.unstored(ctx, "end of run not stored", err)
 	}
@@ -109,6 +111,7 @@ func (d *drain) close(ctx context.Context, chunks [][]byte, to State, c Closing)
 // how the run ended, any other is told as soon as it can be written again.
 func (d *drain) unstored(ctx context.Context, what string, err error) {
 	if errors.Is(err, ErrSealed) {
+		d.observeEnd(context.WithoutCancel(ctx))
 		return
 	}
 	d.zap.Error(what, zap.Error(err))
@@ -125,7 +128,11 @@ func (d *drain) sealLater(ctx context.Context) {
 	d.rs.failed.Store(time.Now().UnixNano())
 	for !d.rs.isDraining() { // else the next start recovers it
 		_, err := d.rs.store.Seal(ctx, d.started.ID, Interrupted, Storage)
-		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrNotFound) {
+		if err == nil {
+			d.observeEnd(ctx)
+			return
+		}
+		if errors.Is(err, ErrClosed) || errors.Is(err, ErrNotFound) {
 			return
 		}
 		if sleep(d.rs.base, sealRetry) != nil {

@@ -77,7 +77,7 @@ func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again b
 	defer d.rs.inboxes.leave()
 	var receiver sync.WaitGroup
 	receiver.Go(func() {
-		receive(sending, d.rs.client, d.way.send, wire, cutting{stream: d.started.Stream, max: d.rs.cfg.MaxChunk}, arrivals)
+		receive(sending, d.client, d.way.send, wire, cutting{stream: d.started.Stream, max: d.cfg.MaxChunk}, arrivals)
 	})
 	e, err := s.follow(ctx, arrivals)
 	hangUp()
@@ -187,9 +187,9 @@ func (s *stream) over(chunk []byte) overError {
 	switch {
 	case !s.head.success():
 		return ""
-	case s.total+int64(len(chunk)) > s.d.rs.cfg.MaxRun:
+	case s.total+int64(len(chunk)) > s.d.cfg.MaxRun:
 		return overRun
-	case s.events == s.d.rs.cfg.MaxEvents:
+	case s.events == s.d.cfg.MaxEvents:
 		return overEvents
 	}
 	return ""

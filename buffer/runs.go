@@ -66,10 +66,9 @@ type Call struct {
 // Runs starts runs and keeps their drains going. The drains run under its own context: a request
 // that ends never ends a run. It is safe for concurrent use.
 type Runs struct {
-	store  Store
-	client *provider.Client
-	cfg    Config
-	log    *zap.Logger
+	store Store
+	log   *zap.Logger
+	setup atomic.Pointer[setup] // what new runs start with
 
 	base   context.Context // ends with Drain
 	cancel context.CancelCauseFunc
@@ -89,18 +88,36 @@ type Runs struct {
 	stored   stored
 }
 
+// setup is what a run keeps from its start to its end, whatever is configured meanwhile.
+type setup struct {
+	cfg    Config
+	client *provider.Client
+}
+
 // NewRuns returns a Runs over store that sends through client. Drain must be called.
 func NewRuns(store Store, client *provider.Client, cfg Config, log *zap.Logger) *Runs {
 	base, cancel := context.WithCancelCause(context.Background())
-	return &Runs{
-		store: store, client: client, cfg: cfg.withDefaults(), log: log,
+	rs := &Runs{
+		store: store, log: log,
 		base: base, cancel: cancel,
 		live:    map[ulid.ULID]*drain{},
 		readers: map[ulid.ULID]*readers{},
 		callers: newCallers(cfg.Callers), circuits: newCircuits(), slots: newSlots(cfg.Queue),
 		places: newPlaces(),
 	}
+	rs.setup.Store(&setup{cfg: cfg.withDefaults(), client: client})
+	return rs
 }
+
+// Configure makes runs that start from now on use client and cfg; live ones go on with what they have.
+// The limits on callers and queues hold for all, and cfg.Sweep stays as it was.
+func (rs *Runs) Configure(client *provider.Client, cfg Config) {
+	rs.callers.limit(cfg.Callers)
+	rs.slots.limit(cfg.Queue)
+	rs.setup.Store(&setup{cfg: cfg.withDefaults(), client: client})
+}
+
+func (rs *Runs) cfg() Config { return rs.setup.Load().cfg }
 
 // Start makes a call durable and starts its drain, or finds the run that the call names already:
 // then existed is true and nothing is sent. A failed run whose failure may pass is succeeded by a
@@ -120,7 +137,7 @@ func (rs *Runs) Start(ctx context.Context, call Call) (run Run, existed bool, er
 	case orphan.ID == (ulid.ULID{}):
 		call.Run.Budget.Spent += call.Retry.Count // sends that were made elsewhere, or before
 	case !call.maySucceed(orphan):
-		rs.observeReuse(orphan)
+		rs.cfg().observer().Reused(orphan)
 		return orphan, true, nil
 	default:
 		succeed(&call, orphan)
@@ -150,6 +167,7 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 	log, run, err := rs.store.Create(context.WithoutCancel(ctx), call.Run)
 	if err == nil {
 		context.AfterFunc(ctx, release)
+		rs.cfg().observer().RunBegun(ctx, run)
 		rs.startDrain(log, run, *call, admitted)
 		return run, false, false, nil
 	}
@@ -169,7 +187,7 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 	if _, err := rs.store.Reuse(ctx, run.ID, 0); err != nil {
 		rs.log.Warn("reuse not counted", zap.Stringer("run", run.ID), zap.Error(err))
 	}
-	rs.observeReuse(run)
+	rs.cfg().observer().Reused(run)
 	return run, true, false, nil
 }
 

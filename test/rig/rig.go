@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/spool-dev/spool/api"
+	"github.com/spool-dev/spool/api/trace"
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/buffer/sqlite"
@@ -41,8 +42,10 @@ type Options struct {
 	HTTP2 bool
 	// Inside makes the client call the handler itself, without a socket: for tests that ask very often.
 	Inside bool
-	Plain  bool        // the client does not check responses: for load
-	Log    *zap.Logger // default none; the test's own where it is verbose
+	// Trace makes spans of what happens; nil makes none. Its owner closes it.
+	Trace *trace.Tracer
+	Plain bool        // the client does not check responses: for load
+	Log   *zap.Logger // default none; the test's own where it is verbose
 }
 
 // Rig is a Spool with its provider. Its providers are openai, anthropic, gemini, ollama and bedrock,
@@ -78,7 +81,11 @@ func New(t testing.TB, o Options) *Rig {
 	}
 	client := provider.NewClient(0, 0)
 	metrics := api.NewMetrics()
-	o.Runs.Observe = metrics
+	observers := buffer.Observers{metrics}
+	if o.Trace != nil {
+		observers = append(observers, o.Trace)
+	}
+	o.Runs.Observe = observers
 	g.Runs = buffer.NewRuns(g.Store, client, o.Runs, log)
 	g.Server = &api.Server{
 		Store: g.Store, Runs: g.Runs, Client: client, Log: log, Limits: o.Limits, Cloudflare: true,
@@ -89,6 +96,9 @@ func New(t testing.TB, o Options) *Rig {
 		Metrics:   metrics.Handler(g.Runs),
 	}
 	handler := g.Server.Handler()
+	if o.Trace != nil {
+		handler = o.Trace.Continue(handler)
+	}
 	g.http = httptest.NewUnstartedServer(handler)
 	g.http.Config.Protocols = protocols(true, true)
 	g.http.Start()
