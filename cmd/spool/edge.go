@@ -14,12 +14,12 @@ import (
 )
 
 type tlsSettings struct {
-	Cert string `koanf:"cert"` // PEM files; both or none
-	Key  string `koanf:"key"`
+	Cert string `koanf:"cert" fixed:"true" help:"The certificate chain."`
+	Key  string `koanf:"key" fixed:"true" help:"Its private key."`
 }
 
 type corsSettings struct {
-	Origins []string `koanf:"origins"` // scheme://host[:port], or * for every page there is
+	Origins []string `koanf:"origins" help:"Like https://app.example.com, or * for every page there is; pages of any other cannot read."`
 }
 
 func (c corsSettings) validate() error {

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/cli.md")
 
-const reference = "../../docs/cli.md"
+const cliReference = "../../docs/cli.md"
 
 // docs/cli.md is what the command line is made of: go test ./cmd/spool -run Reference -update writes it.
 func TestReference_IsTheCommandLine(t *testing.T) {
@@ -23,12 +23,12 @@ func TestReference_IsTheCommandLine(t *testing.T) {
 	}
 	want := document(parser.Model)
 	if *update {
-		if err := os.WriteFile(reference, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(cliReference, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, err := os.ReadFile(reference); string(got) != want {
-		t.Errorf("%s is not what the command line is (%v): go test ./cmd/spool -run Reference -update", reference, err)
+	if got, err := os.ReadFile(cliReference); string(got) != want {
+		t.Errorf("%s is not what the command line is (%v): go test ./cmd/spool -run Reference -update", cliReference, err)
 	}
 }
 
