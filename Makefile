@@ -8,7 +8,7 @@ FUZZTIME ?= 10s
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-litestream test-browser drill fuzz bench bench-peers docs packages lint fmt vet staticcheck vulncheck fix tidy check image clean
+.PHONY: help build run demo test test-litestream test-browser drill fuzz bench bench-peers docs packages lint fmt vet staticcheck vulncheck fix reference tidy check image clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ vulncheck: ## … govulncheck, with a database built from a Go module
 
 fix: ## … go fix has nothing to modernize
 	go fix -diff ./...
+
+reference: ## Write deploy/spool.yaml anew from the source
+	go run ./cmd/spool config reference > deploy/spool.yaml.new && mv deploy/spool.yaml.new deploy/spool.yaml
 
 tidy: ## … go.mod is tidy
 	go mod tidy -diff

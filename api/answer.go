@@ -190,6 +190,7 @@ func (a *answer) deliver(page *buffer.Page) bool {
 // begin sends the status line and the headers.
 func (a *answer) begin(run buffer.Run) {
 	h := a.w.Header()
+	yieldID(h, a.r, run.Header)
 	mergeHeader(h, run.Header)
 	if h.Get("Content-Type") == "" {
 		h.Set("Content-Type", contentType(run))

@@ -207,7 +207,7 @@ func (s *Server) call(r *http.Request, p *proxied, body []byte) (buffer.Call, re
 	retry := retryOf(r.Header)
 	run.Turn = retry.Turn
 	send := provider.Send{Method: r.Method, URL: p.target, Header: p.header, Body: body}
-	return buffer.Call{Run: run, Retry: retry, Route: p.route, Send: send}, start, err
+	return buffer.Call{Run: run, Request: idOf(r).text, Retry: retry, Route: p.route, Send: send}, start, err
 }
 
 // storedPath is the path and query as called, without the credential that Gemini's clients put there.

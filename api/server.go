@@ -116,8 +116,13 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
+		r = identify(w, r)
 		defer func() {
-			s.Log.Debug("request", zap.String("method", r.Method), zap.String("path", r.URL.Path), zap.Duration("took", time.Since(begun)))
+			run := zap.Skip()
+			if id := w.Header().Get(wire.HeaderRunID); id != "" {
+				run = zap.String("run", id)
+			}
+			s.logOf(r).Debug("request", zap.String("method", r.Method), zap.String("path", r.URL.Path), run, zap.Duration("took", time.Since(begun)))
 		}()
 		s.listen(w, r)
 		next.ServeHTTP(w, r)
@@ -143,7 +148,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, err := range s.Store.List(r.Context(), buffer.Filter{Limit: 1}) {
 		if err != nil {
-			s.Log.Error("storage is not ready", zap.Error(err))
+			s.logOf(r).Error("storage is not ready", zap.Error(err))
 			writeProblem(w, err)
 			return
 		}

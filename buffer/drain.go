@@ -43,7 +43,7 @@ func newDrain(rs *Runs, log Log, run Run, call Call, stop context.CancelCauseFun
 	return &drain{
 		started: run, done: make(chan struct{}), stuck: make(chan struct{}), phase: newPhase(), stop: stop,
 		rs: rs, setup: *rs.setup.Load(), log: log, way: newWay(call),
-		zap: rs.log.WithLazy(zap.Stringer("run", run.ID), zap.String("provider", run.Provider)),
+		zap: rs.log.WithLazy(zap.Stringer("run", run.ID), zap.String("request", call.Request), zap.String("provider", run.Provider)),
 	}
 }
 

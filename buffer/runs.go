@@ -57,10 +57,11 @@ func (c Config) withDefaults() Config {
 // Call is a request that becomes a run: who asks for what (Run, whose ID may be zero), the route it
 // takes, and the request as it is sent.
 type Call struct {
-	Run   Run
-	Retry Retry
-	Route provider.Route
-	Send  provider.Send
+	Run     Run
+	Request string // the id of the request that it came with, for the log; empty for none
+	Retry   Retry
+	Route   provider.Route
+	Send    provider.Send
 }
 
 // Runs starts runs and keeps their drains going. The drains run under its own context: a request
@@ -185,7 +186,7 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 		return run, false, true, nil
 	}
 	if _, err := rs.store.Reuse(ctx, run.ID, 0); err != nil {
-		rs.log.Warn("reuse not counted", zap.Stringer("run", run.ID), zap.Error(err))
+		rs.log.Warn("reuse not counted", zap.String("request", call.Request), zap.Stringer("run", run.ID), zap.Error(err))
 	}
 	rs.cfg().observer().Reused(run)
 	return run, true, false, nil

@@ -22,11 +22,22 @@ func (c configCheckCmd) Run(out io.Writer) error {
 		_, err = io.WriteString(out, effective(set))
 		return err
 	}
-	findings := strings.Split(oneLine(err), "; ")
+	findings := linesOf(err)
 	for _, line := range findings {
 		fmt.Fprintln(out, line)
 	}
 	return fmt.Errorf("config check %s: %d wrong", c.File, len(findings))
+}
+
+// linesOf is an error's findings. A line that only says that more follow is none.
+func linesOf(err error) (all []string) {
+	for line := range strings.Lines(err.Error()) {
+		line = strings.Trim(line, " *\t\n")
+		if line != "" && !strings.HasSuffix(line, ":") {
+			all = append(all, line)
+		}
+	}
+	return all
 }
 
 type configReferenceCmd struct{}

@@ -219,6 +219,7 @@ func differing(a, b reflect.Value, prefix string, fixed bool) (keys []string) {
 		switch {
 		case field.Type.Kind() == reflect.Struct:
 			keys = append(keys, differing(a.Field(i), b.Field(i), name+".", fixed)...)
+		case fixed && field.Type.Kind() == reflect.Map && a.Field(i).Len()+b.Field(i).Len() == 0:
 		case fixed && !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()):
 			keys = append(keys, name)
 		}

@@ -8,23 +8,29 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// served is a buffer that runs beside its script. ended is closed when it has said all.
+// served is a buffer that runs beside its script. lines has what it says after it has begun to serve,
+// and is closed when it has said all.
 type served struct {
 	cmd   *exec.Cmd
 	line  string // the one that says that it serves
-	ended chan struct{}
+	lines chan string
 }
+
+// linesKept is more than any script's buffer says.
+const linesKept = 1000
 
 // serve ARG… starts the buffer and waits until it serves; $ADDR is where.
 func serveIt(ts *testscript.TestScript, _ bool, args []string) {
-	p := &served{cmd: exec.Command("spool", append([]string{"serve"}, args...)...), ended: make(chan struct{})}
+	p := &served{cmd: exec.Command("spool", append([]string{"serve"}, args...)...), lines: make(chan string, linesKept)}
 	p.cmd.Dir, p.cmd.Env = ts.MkAbs("."), variables(ts)
 	log, err := p.cmd.StderrPipe()
 	ts.Check(err)
@@ -36,8 +42,17 @@ func serveIt(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 	go func() {
-		defer close(p.ended)
-		_, _ = io.Copy(io.Discard, lines) // until it has ended
+		defer close(p.lines)
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil { // it has ended
+				return
+			}
+			select {
+			case p.lines <- line:
+			default: // nobody asks any more
+			}
+		}
 	}()
 	ts.Defer(func() { _ = p.cmd.Process.Kill() }) // it has ended already, if the script got so far
 	var where struct{ Address string }
@@ -128,6 +143,31 @@ func answered(ts *testscript.TestScript, key string, status int) *http.Response 
 func stops(ts *testscript.TestScript, _ bool, _ []string) {
 	p := of(ts).served
 	ts.Check(p.cmd.Process.Signal(syscall.SIGTERM))
-	<-p.ended
+	for range p.lines { // until it has said all
+	}
 	ts.Check(p.cmd.Wait())
+}
+
+// says PATTERN… waits until the running buffer has said a line that all patterns match. What it said
+// before that line is passed over.
+func says(ts *testscript.TestScript, _ bool, args []string) {
+	patience := time.After(time.Minute)
+	for {
+		select {
+		case line, ok := <-of(ts).served.lines:
+			switch {
+			case !ok:
+				ts.Fatalf("it has ended without %q", args)
+			case !slices.ContainsFunc(args, func(pattern string) bool { return !matches(ts, pattern, line) }):
+				return
+			}
+		case <-patience:
+			ts.Fatalf("it does not say %q", args)
+		}
+	}
+}
+
+// hangsUp sends the running buffer SIGHUP.
+func hangsUp(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Check(of(ts).served.cmd.Process.Signal(syscall.SIGHUP))
 }
