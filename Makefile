@@ -25,6 +25,7 @@ demo: ## Kill an agent and the buffer in mid-answer, and lose nothing; no key ne
 test: ## Run every test with the race detector
 	go test -race -shuffle=on -timeout 20m ./...
 	cd test/sdk/go && go test -shuffle=on -timeout 10m ./... # a module of its own, for the SDKs' dependencies
+	cd test/dashboards && go test -shuffle=on ./... # so too, for PromQL's parser
 
 test-litestream: ## Have Litestream follow a busy log, and restore what it has
 	cd test/litestream && go test -count=1 -timeout 10m ./... # a module of its own, for Litestream's dependencies

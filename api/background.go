@@ -116,7 +116,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *proxied, run
 	case object == nil:
 		return false, nil
 	default:
-		s.writeResponse(w, run, asItStands(run, object))
+		s.writeResponse(w, r, run, asItStands(run, object))
 	}
 	return true, nil
 }

@@ -93,7 +93,8 @@ func asked(ts *testscript.TestScript, _ bool, args []string) {
 func dies(ts *testscript.TestScript, _ bool, _ []string) {
 	p := of(ts).served
 	ts.Check(p.cmd.Process.Kill())
-	<-p.ended
+	for range p.lines { // until it has said all
+	}
 	_ = p.cmd.Wait() // killed
 }
 

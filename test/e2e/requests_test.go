@@ -29,7 +29,7 @@ func TestRequestID_IsTheCallersOrANewOne(t *testing.T) {
 		"none":           {"", false},
 		"none once more": {"", false},
 	} {
-		for _, path := range []string{"/runs", "/runs/01JZZZZZZZ0000000000000009", "/nowhere"} {
+		for _, path := range []string{"/runs", "/runs/01JZZZZZZZ0000000000000009", "/resume?run=none"} {
 			got := g.Do("GET", path, "", "X-Request-Id", row.sent).Header.Values("X-Request-Id")
 			if len(got) != 1 || got[0] == "" || (got[0] == row.sent) != row.kept || !row.kept && seen[got[0]] {
 				t.Errorf("%s: %s: %q came back as %q", name, path, row.sent, got)
