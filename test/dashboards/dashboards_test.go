@@ -24,8 +24,10 @@ type expression struct{ where, text string }
 func dashboard(t *testing.T) (all []expression) {
 	t.Helper()
 	var d struct {
-		Templating struct{ List []struct{ Name, Query string } }
-		Panels     []struct {
+		Templating struct {
+			List []struct{ Name, Query string }
+		}
+		Panels []struct {
 			Title, Description string
 			Targets            []struct{ Expr, LegendFormat string }
 		}
