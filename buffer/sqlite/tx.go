@@ -66,13 +66,16 @@ func (t *tx) apply(batch []*request) (refusals []error, err error) {
 		if refusals[i], err = r.op.apply(t); err != nil {
 			return nil, err
 		}
+		if err := t.w.s.cfg.Fault(step(r.op)); err != nil {
+			return nil, err
+		}
 	}
 	return refusals, t.write()
 }
 
 // exec changes the file.
 func (t *tx) exec(query string, args ...any) (int64, error) {
-	if err := t.w.s.cfg.fault("write"); err != nil {
+	if err := t.w.s.cfg.Fault(AtWrite); err != nil {
 		return 0, err
 	}
 	t.wrote = true
@@ -81,7 +84,7 @@ func (t *tx) exec(query string, args ...any) (int64, error) {
 
 // insert is exec for one row, whose new integer key goes to row.
 func (t *tx) insert(query string, row *int64, args ...any) error {
-	if err := t.w.s.cfg.fault("write"); err != nil {
+	if err := t.w.s.cfg.Fault(AtWrite); err != nil {
 		return err
 	}
 	t.wrote = true
@@ -97,6 +100,9 @@ func (t *tx) scan(query string, args []any, dest ...any) (bool, error) {
 // begin takes the file's lock, and looks whether another process has changed it: then nothing that
 // memory says is believed before it was looked up.
 func (t *tx) begin() error {
+	if err := t.w.s.dir.present(); err != nil {
+		return err
+	}
 	if err := t.w.conn.execHot("BEGIN IMMEDIATE", nil); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
@@ -130,14 +136,14 @@ func (t *tx) commit() error {
 			return errors.New("mark commit: this owner is not in the file")
 		}
 	}
-	if err := t.w.s.cfg.fault("commit"); err != nil {
+	if err := t.w.s.cfg.Fault(AtCommit); err != nil {
 		return err
 	}
 	t.sent = true
 	if err := t.w.conn.execHot("COMMIT", nil); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	return t.w.s.cfg.fault("committed")
+	return t.w.s.cfg.Fault(AtCommitted)
 }
 
 // undo ends a transaction that has failed with err. It returns nil where it is in the file all the same.

@@ -117,7 +117,7 @@ func (w *writer) transact(batch []*request) error {
 		w.s.check.wrote(t.pages())
 	}
 	if t.checkpoint {
-		if err := w.conn.checkpoint(); err != nil {
+		if err := w.s.checkpoint(w.conn); err != nil {
 			w.s.log.Warn("checkpoint failed", zap.Error(err))
 		}
 	}
@@ -136,7 +136,7 @@ func (w *writer) kept(t *tx) (kept, known bool) {
 	}
 	for {
 		var have bool
-		err := w.s.cfg.fault("look")
+		err := w.s.cfg.Fault(AtLook)
 		if err == nil {
 			have, err = w.conn.scan(query, args, new(int64))
 		}
@@ -171,6 +171,9 @@ func (w *writer) publish(d *draft) chan struct{} {
 
 // end marks the owner as gone by its own will.
 func (w *writer) end() error {
+	if err := w.s.dir.present(); err != nil {
+		return fmt.Errorf("end owner: %w", err)
+	}
 	if _, err := w.conn.exec(endOwner, w.s.now().UnixMilli(), w.owner); err != nil {
 		return fmt.Errorf("end owner: %w", err)
 	}
