@@ -49,7 +49,7 @@ func (a *answer) serve(start resume.Start) {
 	ctx := a.r.Context()
 	defer a.server.Runs.Attach(ctx, a.run.ID, a.native)()
 	defer a.socket().hurry() // the server still has the end of the body to write
-	t, err := resume.Open(ctx, a.server.Store, a.run.ID, start)
+	t, err := resume.Open(ctx, a.server.log(start), a.run.ID, start)
 	if err != nil && !errors.Is(err, resume.ErrNotYet) {
 		a.refuse(err)
 		return
@@ -75,6 +75,15 @@ func (a *answer) serve(start resume.Start) {
 	default:
 		a.follow(ctx)
 	}
+}
+
+// log is what a reader reads. Who follows a run to its end may have what could not be stored as well; who
+// comes back for each page would be given it again and again.
+func (s *Server) log(start resume.Start) resume.Log {
+	if start.Follow && start.Wait == 0 {
+		return s.Runs
+	}
+	return s.Store
 }
 
 func (a *answer) refuse(err error) {

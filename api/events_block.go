@@ -61,7 +61,11 @@ func (b *blocks) begin(field string) {
 
 func (b *blocks) end() { b.buf = append(b.buf, '\n') }
 
+// id writes none where run is empty: the page keeps the last one.
 func (b *blocks) id(run string, pos int64) {
+	if run == "" {
+		return
+	}
 	b.line("id: ", strconv.AppendInt([]byte(run+":"), pos, 10))
 }
 

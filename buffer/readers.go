@@ -48,6 +48,9 @@ func (rs *Runs) detach(id ulid.ULID, r *readers, caller bool) {
 		return
 	}
 	d := rs.live[id]
+	if d == nil {
+		rs.rests.drop(id)
+	}
 	if d == nil || !d.started.OnDisconnect.Cancel {
 		rs.forget(id, r)
 		return

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -80,7 +79,8 @@ type Runs struct {
 	live     map[ulid.ULID]*drain
 	readers  map[ulid.ULID]*readers
 
-	failed   atomic.Int64 // unix nanoseconds of the last write that the log refused
+	writes   writes
+	rests    *rests
 	callers  *callers
 	circuits *circuits
 	slots    *slots
@@ -104,7 +104,7 @@ func NewRuns(store Store, client *provider.Client, cfg Config, log *zap.Logger) 
 		live:    map[ulid.ULID]*drain{},
 		readers: map[ulid.ULID]*readers{},
 		callers: newCallers(cfg.Callers), circuits: newCircuits(), slots: newSlots(cfg.Queue),
-		places: newPlaces(),
+		places: newPlaces(), rests: newRests(),
 	}
 	rs.setup.Store(&setup{cfg: cfg.withDefaults(), client: client})
 	return rs
@@ -164,8 +164,7 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 		return rs.existing(ctx, *call, err)
 	}
 	release, _ := rs.hold(call.Run.ID) // a run is no orphan while its own caller is about to read it
-	// A caller that leaves now must not leave a run behind that nobody drains.
-	log, run, err := rs.store.Create(context.WithoutCancel(ctx), call.Run)
+	log, run, err := rs.claim(ctx, call.Run)
 	if err == nil {
 		context.AfterFunc(ctx, release)
 		rs.cfg().observer().RunBegun(ctx, run)
@@ -175,8 +174,8 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 	release()
 	admitted.cancel()
 	if !errors.Is(err, ErrExists) {
-		rs.failed.Store(time.Now().UnixNano())
-		return run, false, false, fmt.Errorf("create run: %w", err)
+		rs.writes.refused()
+		return rs.existing(ctx, *call, fmt.Errorf("create run: %w", err))
 	}
 	if run, err = rs.current(ctx, run, call.Run); err != nil {
 		return run, true, false, err
@@ -190,6 +189,28 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 	}
 	rs.cfg().observer().Reused(run)
 	return run, true, false, nil
+}
+
+// claim creates the run, in a time in which its caller still waits. A caller that leaves must not leave a
+// run behind that nobody drains.
+func (rs *Runs) claim(ctx context.Context, want Run) (Log, Run, error) {
+	if rs.writes.stalled() {
+		return nil, Run{}, ErrStorage
+	}
+	within, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), storagePatience, ErrStorage)
+	defer cancel()
+	defer rs.writes.begin()()
+	log, run, err := rs.store.Create(within, want)
+	if within.Err() == nil || err == nil || errors.Is(err, ErrExists) {
+		return log, run, err
+	}
+	// It may have been created all the same, by a log that hangs and goes on later.
+	rs.drains.Go(func() {
+		if _, err := rs.store.Seal(context.WithoutCancel(ctx), want.ID, Interrupted, Storage); err != nil && !errors.Is(err, ErrNotFound) {
+			rs.log.Warn("run of an unanswered claim not sealed", zap.Stringer("run", want.ID), zap.Error(err))
+		}
+	})
+	return nil, Run{}, context.Cause(within)
 }
 
 // existing serves a call that may not begin a run from the run that has its key; else it is refused
@@ -263,6 +284,9 @@ func (rs *Runs) startDrain(log Log, run Run, call Call, admitted *admission) {
 		admitted.end(d.output)
 		rs.mu.Lock()
 		delete(rs.live, run.ID)
+		if r := rs.readers[run.ID]; r == nil || r.n == 0 {
+			rs.rests.drop(run.ID)
+		}
 		if r := rs.readers[run.ID]; r != nil && r.leave != nil { // nobody is waited for any more
 			r.leave.Stop()
 			r.leave = nil
@@ -301,15 +325,6 @@ func (rs *Runs) stop(ctx context.Context, id ulid.ULID, reason Reason) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// storageRest is how long a log that has refused a write is not asked for another by those who can
-// go elsewhere.
-const storageRest = 10 * time.Second
-
-// Writable reports whether the log has taken every write of late.
-func (rs *Runs) Writable() bool {
-	return time.Since(time.Unix(0, rs.failed.Load())) > storageRest
 }
 
 // Live is how many drains are under way in this process.

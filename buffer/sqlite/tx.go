@@ -23,12 +23,12 @@ type tx struct {
 	number int64
 
 	drafts  map[ulid.ULID]*draft
-	order   []*draft                 // the same, as they came
-	gone    []ulid.ULID              // runs that memory must forget
-	foreign map[int64][]buffer.Chunk // see arrived
-	deleted int64                    // the arrivals up to this one are deleted
-	last    *draft                   // the one whose arrival was inserted last
-	bytes   int64                    // of chunks
+	order   []*draft          // the same, as they came
+	gone    []ulid.ULID       // runs that memory must forget
+	foreign map[int64][]piece // see arrived
+	deleted int64             // the arrivals up to this one are deleted
+	last    *draft            // the one whose arrival was inserted last
+	bytes   int64             // of chunks
 
 	checkpoint bool // to be followed by one
 }
@@ -260,9 +260,7 @@ func (t *tx) load(id ulid.ULID) (*draft, error) {
 	}
 	d.stored = d.run.Head
 	if d.run.State.Live() {
-		if d.arrived, err = t.arrived(d.row); err != nil {
-			return nil, err
-		}
+		d.arrived = t.arrived(d.row, d.stored)
 		d.run.Head += int64(len(d.arrived))
 		d.run.Bytes += span(d.arrived)
 	}
