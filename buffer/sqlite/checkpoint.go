@@ -81,7 +81,7 @@ func (checkpoint) apply(t *tx) (refusal, err error) {
 // checkpoint copies what it can without waiting. It flushes the write-ahead log before, and the file
 // after: a crash in between leaves both as good as they were.
 func (s *Store) checkpoint(c *conn) error {
-	err := errors.Join(s.dir.present(), s.cfg.Fault(AtCheckpoint))
+	err := errors.Join(s.file.present(), s.cfg.Fault(AtCheckpoint))
 	if err == nil {
 		var busy, pages, copied int
 		_, err = c.scan("PRAGMA wal_checkpoint(PASSIVE)", nil, &busy, &pages, &copied)
@@ -89,5 +89,6 @@ func (s *Store) checkpoint(c *conn) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
+	s.file.note()
 	return s.cfg.Fault(AtCheckpointed)
 }

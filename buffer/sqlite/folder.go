@@ -28,7 +28,6 @@ const (
 type folder struct {
 	path string
 	lock *os.File
-	log  *identity // of the file, once it is open
 }
 
 // openFolder takes the folder, or says in one line why not.
@@ -85,4 +84,4 @@ func (f *folder) file() string { return filepath.Join(f.path, fileName) }
 
 // close gives the folder up. The lock file stays: removing it would let two processes hold a lock of
 // the same name.
-func (f *folder) close() error { return errors.Join(f.log.close(), f.lock.Close()) }
+func (f *folder) close() error { return f.lock.Close() }

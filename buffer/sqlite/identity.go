@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -12,78 +11,74 @@ import (
 // log that memory knows.
 var errReplaced = errors.New("the log was deleted or replaced under the process")
 
-// identity knows the file that was opened from any other of its name. SQLite itself does not look: it
-// would go on writing to a file that was deleted.
+// identity knows the files that were opened from any others of their names. SQLite itself does not look:
+// it would go on writing to a file that was deleted.
 type identity struct {
-	path string
-	file *os.File // open as long as the log is: closing it before would drop SQLite's locks
-	db   os.FileInfo
-	wal  os.FileInfo
+	path    string
+	db, wal os.FileInfo
 
-	counter atomic.Uint32 // the highest that was seen
+	size atomic.Int64 // of the file, when it was last known to be the log
 }
 
 // identify takes the identity of the log at path, which is open and has its write-ahead log.
 func identify(path string) (*identity, error) {
-	i := &identity{path: path}
-	var err error
-	if i.file, err = os.Open(path); err != nil {
+	db, err := os.Stat(path)
+	if err != nil {
 		return nil, err
 	}
-	i.db, err = i.file.Stat()
-	if err == nil {
-		i.wal, err = os.Stat(path + "-wal")
+	wal, err := os.Stat(path + "-wal")
+	return &identity{path: path, db: db, wal: wal}, err
+}
+
+// present returns an error where the log is not the one that was opened. It is asked before each read of
+// the file, which costs next to nothing.
+func (i *identity) present() error {
+	_, err := i.look()
+	return err
+}
+
+// note takes the file's size after a checkpoint, which alone changes it.
+func (i *identity) note() {
+	if size, err := i.look(); err == nil { // else the next transaction tells
+		i.size.Store(size)
 	}
-	if err == nil {
-		err = i.newer()
-	}
+}
+
+// same is present, for the writer. A file that has become smaller than what SQLite knows of it is a copy of
+// an earlier day: what VACUUM makes smaller, it knows.
+func (t *tx) same() error {
+	i := t.w.s.file
+	size, err := i.look()
 	if err != nil {
-		return nil, errors.Join(err, i.file.Close())
+		return err
 	}
-	return i, nil
+	if size < i.size.Load() {
+		var pages int64
+		if _, err := t.scan("PRAGMA page_count", nil, &pages); err != nil {
+			return fmt.Errorf("size of the log: %w", err)
+		}
+		if size < pages*pageSize {
+			return fmt.Errorf("%w: it is smaller than it was", errReplaced)
+		}
+	}
+	i.size.Store(size)
+	return nil
 }
 
-// present returns an error where the log is not the one that was opened. It is asked before each
-// transaction, which costs a thousandth of its flush.
-func (f *folder) present() error {
-	i := f.log
-	if i == nil { // not open yet
-		return nil
+func (i *identity) look() (size int64, err error) {
+	db, err := os.Stat(i.path)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errReplaced, err)
 	}
-	for path, want := range map[string]os.FileInfo{i.path: i.db, i.path + "-wal": i.wal} {
-		info, err := os.Stat(path)
-		if err != nil {
-			return fmt.Errorf("%w: %w", errReplaced, err)
-		}
-		if !os.SameFile(info, want) {
-			return fmt.Errorf("%w: %s is another file", errReplaced, path)
-		}
+	wal, err := os.Stat(i.path + "-wal")
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errReplaced, err)
 	}
-	return i.newer()
-}
-
-// newer looks at the file's change counter (https://sqlite.org/fileformat.html, 1.3.7), which whoever
-// copies a log back in place takes to an earlier value.
-func (i *identity) newer() error {
-	var header [28]byte
-	if _, err := i.file.ReadAt(header[:], 0); err != nil {
-		return fmt.Errorf("%w: %w", errReplaced, err)
+	if !os.SameFile(db, i.db) || !os.SameFile(wal, i.wal) {
+		return 0, fmt.Errorf("%w: it is another file", errReplaced)
 	}
-	now := binary.BigEndian.Uint32(header[24:])
-	for {
-		seen := i.counter.Load()
-		if now < seen {
-			return fmt.Errorf("%w: it is older than what was written", errReplaced)
-		}
-		if now == seen || i.counter.CompareAndSwap(seen, now) {
-			return nil
-		}
+	if db.Size() < pageSize {
+		return 0, fmt.Errorf("%w: it is empty", errReplaced)
 	}
-}
-
-func (i *identity) close() error {
-	if i == nil {
-		return nil
-	}
-	return i.file.Close()
+	return db.Size(), nil
 }

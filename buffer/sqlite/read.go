@@ -87,7 +87,7 @@ func (s *Store) snapshot(ctx context.Context, f func(reading) error) error {
 	if s.queue.isClosed() {
 		return buffer.ErrClosed
 	}
-	if err := s.dir.present(); err != nil {
+	if err := s.file.present(); err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
 	tx, err := s.read.BeginTx(ctx, nil)

@@ -56,6 +56,7 @@ type Store struct {
 	cfg     Config
 	log     *zap.Logger
 	dir     *folder
+	file    *identity
 	read    *sql.DB
 	queries *queries
 	window  *window
@@ -138,7 +139,7 @@ func open(ctx context.Context, cfg Config, dir *folder) (_ *Store, err error) {
 		s.writer, err = newWriter(ctx, s)
 	}
 	if err == nil {
-		dir.log, err = identify(dir.file())
+		s.file, err = identify(dir.file())
 	}
 	if err != nil {
 		_ = s.closeFiles() // nothing was written; the first error is the one to tell

@@ -97,12 +97,9 @@ func (t *tx) scan(query string, args []any, dest ...any) (bool, error) {
 	return t.w.conn.scan(query, args, dest...)
 }
 
-// begin takes the file's lock, and looks whether another process has changed it: then nothing that
+// begin takes the lock of the file, if it still is the log, and looks whether another process has changed it: then nothing that
 // memory says is believed before it was looked up.
 func (t *tx) begin() error {
-	if err := t.w.s.dir.present(); err != nil {
-		return err
-	}
 	if err := t.w.conn.execHot("BEGIN IMMEDIATE", nil); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
@@ -110,6 +107,9 @@ func (t *tx) begin() error {
 	var version int64
 	if _, err := t.scan("PRAGMA data_version", nil, &version); err != nil {
 		return fmt.Errorf("begin: %w", err)
+	}
+	if err := t.same(); err != nil {
+		return err
 	}
 	if version == t.w.version {
 		return nil

@@ -171,10 +171,16 @@ func (w *writer) publish(d *draft) chan struct{} {
 
 // end marks the owner as gone by its own will.
 func (w *writer) end() error {
-	if err := w.s.dir.present(); err != nil {
-		return fmt.Errorf("end owner: %w", err)
+	t := w.begin()
+	err := t.begin()
+	if err == nil {
+		_, err = t.exec(endOwner, t.now.UnixMilli(), w.owner)
 	}
-	if _, err := w.conn.exec(endOwner, w.s.now().UnixMilli(), w.owner); err != nil {
+	if err == nil {
+		err = t.commit()
+	}
+	if err != nil {
+		_ = t.rollback() // the connection is closed next
 		return fmt.Errorf("end owner: %w", err)
 	}
 	return nil
