@@ -81,7 +81,7 @@ func (a *answer) serve(start resume.Start) {
 // comes back for each page would be given it again and again.
 func (s *Server) log(start resume.Start) resume.Log {
 	if start.Follow && start.Wait == 0 {
-		return s.Runs
+		return s.Runs.Following(s.Store)
 	}
 	return s.Store
 }

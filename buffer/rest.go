@@ -140,18 +140,28 @@ func (r *rest) read(from int64, max int) (Page, error) {
 	return page, nil
 }
 
-// Read is the store's for readers who follow a run live: where the log has refused the end of an answer, it
-// goes on from memory. Those chunks are at positions from the run's head on, and cannot be resumed.
-func (rs *Runs) Read(ctx context.Context, id ulid.ULID, from int64, max int) (Page, error) {
-	r := rs.rests.get(id)
+// Following is a log as readers have it who follow a run to its end: where the log has refused the end of an
+// answer, it goes on from memory. Those chunks are at positions from the run's head on, and cannot be
+// resumed.
+type Following struct {
+	rests *rests
+	log   Store
+}
+
+// Following is log with what it has refused to take.
+func (rs *Runs) Following(log Store) Following { return Following{rs.rests, log} }
+
+// Read is the log's, and then goes on from memory.
+func (f Following) Read(ctx context.Context, id ulid.ULID, from int64, max int) (Page, error) {
+	r := f.rests.get(id)
 	if r == nil {
-		return rs.store.Read(ctx, id, from, max)
+		return f.log.Read(ctx, id, from, max)
 	}
 	head := r.run.Head // it stays
 	if from >= head {
 		return r.read(from, max)
 	}
-	page, err := rs.store.Read(ctx, id, from, max)
+	page, err := f.log.Read(ctx, id, from, max)
 	if err == nil {
 		now, _ := r.read(head, 0) // the head is always there
 		page.Run = now.Run
@@ -160,10 +170,10 @@ func (rs *Runs) Read(ctx context.Context, id ulid.ULID, from int64, max int) (Pa
 }
 
 // Watch is the bell that belongs to Read.
-func (rs *Runs) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) {
-	changed, stop = rs.store.Watch(id)
+func (f Following) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) {
+	changed, stop = f.log.Watch(id)
 	// Only now: a rest that begins from here on rings the bell that was taken.
-	if r := rs.rests.get(id); r != nil {
+	if r := f.rests.get(id); r != nil {
 		stop()
 		return r.watch(), func() {}
 	}

@@ -44,7 +44,9 @@ type Options struct {
 	Inside bool
 	// Trace makes spans of what happens; nil makes none. Its owner closes it.
 	Trace *trace.Tracer
-	Plain bool        // the client does not check responses: for load
+	Plain bool // the client does not check responses: for load
+	// Fault steps into the log's work; nil does not.
+	Fault func(sqlite.Point) error
 	Log   *zap.Logger // default none; the test's own where it is verbose
 }
 
@@ -73,7 +75,7 @@ func New(t testing.TB, o Options) *Rig {
 	g := &Rig{Dir: o.Dir, Fake: fakellm.Start(t, o.Fake), t: t}
 	log := logOf(t, o)
 	var err error
-	if g.Store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: o.Dir, Log: log}); err != nil {
+	if g.Store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: o.Dir, Log: log, Fault: o.Fault}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.Store.Recover(t.Context()); err != nil {
