@@ -14,8 +14,8 @@ import (
 // The bounds of one step, so that appends wait no longer for it than for each other.
 const (
 	sweepRuns   = 256
-	sweepChunks = 1 << 16
-	sweepBytes  = 8 << 20
+	sweepChunks = batchChunks
+	sweepBytes  = batchBytes
 )
 
 // Sweep implements buffer.Store, in three passes. A crash between two steps leaves nothing undone
