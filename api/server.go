@@ -86,7 +86,7 @@ func (s *Server) Handler() http.Handler {
 		r.Handle("/metrics", s.Metrics).Methods("GET", "HEAD")
 	}
 
-	r.HandleFunc("/runs", s.native(s.list, "state", "tag", "limit", "after")).Methods("GET")
+	r.HandleFunc("/runs", s.native(s.list, "state", "tag", "key", "limit", "after")).Methods("GET")
 	r.HandleFunc("/runs/{run}", s.reads(s.status)).Methods("GET")
 	r.HandleFunc("/runs/{run}/resume", s.reads(s.resumeRun, byteQuery...)).Methods("GET")
 	r.HandleFunc("/runs/{run}/events", s.reads(s.eventsRun, eventQuery...)).Methods("GET")

@@ -109,6 +109,9 @@ func (p *printer) stored(ctx context.Context, r *sqlite.Reader, text string, fro
 	}
 	for {
 		page, err := r.Read(ctx, id, from, storedPage)
+		if err == nil && page.Run.State == buffer.Released { // swept or not
+			err = buffer.ErrReleased
+		}
 		if err != nil {
 			return fmt.Errorf("run %s from position %d: %w", text, from, err)
 		}

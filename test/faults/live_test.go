@@ -181,7 +181,7 @@ func refusedMidway(t *testing.T, c *count, err error) {
 	}
 	told, err := io.ReadAll(page.Body)
 	if text := string(told); err != nil || strings.Contains(text, "id: "+id+":4") || !strings.Contains(text, "id: "+id+":2\n") ||
-		!strings.Contains(text, "[DONE]") || !strings.Contains(text, "event: interrupted\nid: "+id+":3\n") {
+		!strings.Contains(text, "[DONE]") || !strings.Contains(text, "event: interrupted\n") || !strings.HasSuffix(strings.TrimSpace(text), "id: "+id+":3") {
 		t.Errorf("/events: %s, %v", told, err)
 	}
 	if late := b.Do("GET", "/runs/"+id+"/resume?from=3", "", "X-Buffer-Heartbeat", "off"); late.Header.Get("X-Buffer-Next") != "3" {

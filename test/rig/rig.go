@@ -84,6 +84,7 @@ func New(t testing.TB, o Options) *Rig {
 	client := provider.NewClient(0, 0)
 	metrics := api.NewMetrics()
 	metrics.Disk(func() (used, free int64) { return 1, 1 })
+	metrics.Reusable(func() int64 { return 1 })
 	observers := buffer.Observers{metrics}
 	if o.Trace != nil {
 		observers = append(observers, o.Trace)
