@@ -13,9 +13,6 @@ const repository = "../.."
 // others are the pages of the repository that are not below docs/.
 var others = []string{"README.md", "CONTRIBUTING.md", "clients/js/README.md", "examples/README.md", "deploy/README.md"}
 
-// promised are pages that are generated from the source, by a target of the Makefile.
-var promised = []string{"docs/config.md", "docs/cli.md"}
-
 func pages(t *testing.T) (all []page) {
 	t.Helper()
 	paths, err := pagePaths(repository)
@@ -41,7 +38,7 @@ func TestPages_LinksLeadSomewhere(t *testing.T) {
 			t.Error(err)
 		}
 		for _, l := range links {
-			if _, err := os.Stat(filepath.Join(repository, filepath.FromSlash(l.target))); err != nil && !slices.Contains(promised, l.target) {
+			if _, err := os.Stat(filepath.Join(repository, filepath.FromSlash(l.target))); err != nil {
 				t.Errorf("%s links to %s: %v", p.path, l.target, err)
 			}
 			i := slices.IndexFunc(all, func(other page) bool { return other.path == l.target })
@@ -92,7 +89,7 @@ func TestSite_LinksLeadToItsPages(t *testing.T) {
 		for part := range strings.SplitSeq(string(b), `href="`) {
 			to, _, ok := strings.Cut(part, `"`)
 			to, _, _ = strings.Cut(to, "#")
-			if !ok || to == "" || strings.Contains(to, ":") || strings.HasPrefix(to, "<!doctype") || missing(to) {
+			if !ok || to == "" || strings.Contains(to, ":") || strings.HasPrefix(to, "<!doctype") {
 				continue
 			}
 			if _, err := os.Stat(filepath.Join(filepath.Dir(path), to)); err != nil {
@@ -104,9 +101,4 @@ func TestSite_LinksLeadToItsPages(t *testing.T) {
 	if err != nil || found != n {
 		t.Errorf("%d pages, want %d: %v", found, n, err)
 	}
-}
-
-// missing is whether a page of the site is one that is promised.
-func missing(to string) bool {
-	return slices.ContainsFunc(promised, func(p string) bool { return strings.HasSuffix(to, address(p)) })
 }
