@@ -69,7 +69,8 @@ func readmeProgram(t *testing.T, readme, spool string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, code, _ := strings.Cut(string(text), "```js\n")
+	_, code, _ := strings.Cut(string(text), "\n```js")
+	_, code, _ = strings.Cut(code, "\n") // less what the fence says
 	code, _, _ = strings.Cut(code, "```\n")
 	code = strings.NewReplacer("http://buffer:8787/openai", spool+"/emu", "http://buffer:8787", spool).Replace(code)
 	return "process.env.OPENAI_API_KEY = 'k';\n" + code + `
