@@ -113,9 +113,10 @@ func (d *drain) close(ctx context.Context, chunks [][]byte, to State, c Closing)
 	case to == Failed: // a failure that cannot be stored is told as one of storage
 		d.unstored(ctx, err)
 	default:
-		if d.goOn(ctx, chunks, c, err) == nil {
-			d.closeRest(ctx, nil, c)
+		if err := d.goOn(ctx, chunks, c, err); err != nil {
+			d.zap.Warn("the end of the answer is given up", zap.Error(err))
 		}
+		d.closeRest(ctx, nil, c) // its readers are told in any case
 	}
 }
 
