@@ -72,7 +72,7 @@ func (t *tx) tidy() error {
 		if err != nil {
 			return err
 		}
-		if d != nil {
+		if d != nil && d.owner == t.w.owner { // else another process keeps it by now
 			d.settle = true
 		}
 	}
