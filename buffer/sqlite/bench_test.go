@@ -98,3 +98,39 @@ func BenchmarkReplay(b *testing.B) {
 	b.StopTimer()
 	must(b, s.Close())
 }
+
+// BenchmarkFlat has a hundred runs append 200 chunks of 100 bytes each, all at once and again and again.
+func BenchmarkFlat(b *testing.B) {
+	for _, size := range []int{20, 200, 700} {
+		b.Run(fmt.Sprintf("chunks=%d", size), func(b *testing.B) { benchmarkFlat(b, 100, size) })
+	}
+}
+
+func benchmarkFlat(b *testing.B, runs, size int) {
+	s := openStore(b, Config{Dir: b.TempDir()})
+	var wg sync.WaitGroup
+	rounds := max(1, b.N/runs/size)
+	b.SetBytes(100)
+	b.ReportAllocs()
+	for range runs {
+		wg.Go(func() {
+			log, _, err := s.Create(b.Context(), buffer.Run{ID: ulid.Make(), State: buffer.Idle})
+			if err != nil {
+				b.Error(err)
+			}
+			for range rounds {
+				chunks := make([][]byte, size)
+				data := make([]byte, size*100)
+				for i := range chunks {
+					chunks[i] = data[i*100 : i*100+100]
+				}
+				if err := log.Append(b.Context(), chunks, buffer.Streaming, buffer.Closing{}); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	must(b, s.Close())
+}
