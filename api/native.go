@@ -50,7 +50,7 @@ func (s *Server) owned(ctx context.Context, caller, text string) (buffer.Run, er
 	if err != nil {
 		return buffer.Run{}, buffer.ErrNotFound
 	}
-	page, err := s.Store.Read(ctx, id, 0, 1) // from memory, where the run is recent
+	page, err := s.Store.Read(ctx, id, 0, 0) // from memory, where the run is recent
 	if err != nil && !errors.Is(err, buffer.ErrReleased) {
 		return buffer.Run{}, err
 	}

@@ -110,7 +110,7 @@ func (s *Server) readable(ctx context.Context, who reader, text string) (buffer.
 		if g.Run != id {
 			continue
 		}
-		page, err := s.Store.Read(ctx, id, 0, 1) // from memory, where the run is recent
+		page, err := s.Store.Read(ctx, id, 0, 0) // from memory, where the run is recent
 		if errors.Is(err, buffer.ErrReleased) {
 			err = nil
 		}

@@ -22,7 +22,7 @@ var ErrOver = errors.New("nothing is left of the run")
 //	the end was read, or the head is where it starts     ErrOver
 //	no position is given                                 all, though it may be the end alone
 func OpenEvents(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, error) {
-	page, err := log.Read(ctx, id, 0, 1)
+	page, err := log.Read(ctx, id, 0, 0)
 	if err != nil && !errors.Is(err, buffer.ErrReleased) {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ type Tail struct {
 // where the rules say so. Its errors are *AheadError, ErrNotYet (with a tail that starts at the head),
 // buffer.ErrReleased, buffer.ErrNotFound, and the store's.
 func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, error) {
-	page, err := log.Read(ctx, id, 0, 1)
+	page, err := log.Read(ctx, id, 0, 0)
 	if err != nil {
 		return nil, err
 	}

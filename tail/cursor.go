@@ -15,8 +15,11 @@ import (
 )
 
 // PageBytes is how much of a run one Next takes at most: large enough that a replay is few writes,
-// small enough that a slow reader holds little.
-const PageBytes = 256 << 10
+// small enough that a slow reader holds little. The first one takes less, so that it comes soon.
+const (
+	PageBytes  = 256 << 10
+	firstBytes = 64 << 10
+)
 
 // Log is what a cursor needs of a store.
 type Log interface {
@@ -32,12 +35,15 @@ type Cursor struct {
 	log   Log
 	id    ulid.ULID
 	pos   int64
+	most  int // bytes of the next page
 	page  buffer.Page
 	quiet alarm
 }
 
 // New returns a cursor whose first chunk is the one at position from.
-func New(log Log, id ulid.ULID, from int64) *Cursor { return &Cursor{log: log, id: id, pos: from} }
+func New(log Log, id ulid.ULID, from int64) *Cursor {
+	return &Cursor{log: log, id: id, pos: from, most: firstBytes}
+}
 
 // Pos is the position of the next chunk that Next will give.
 func (c *Cursor) Pos() int64 { return c.pos }
@@ -89,10 +95,13 @@ func (c *Cursor) wait(ctx context.Context, changed <-chan struct{}, until time.T
 }
 
 func (c *Cursor) read(ctx context.Context) (err error) {
-	if c.page, err = c.log.Read(ctx, c.id, c.pos, PageBytes); err != nil {
+	if c.page, err = c.log.Read(ctx, c.id, c.pos, c.most); err != nil {
 		return err
 	}
-	c.pos += int64(len(c.page.Chunks))
+	if n := len(c.page.Chunks); n > 0 {
+		c.pos += int64(n)
+		c.most = PageBytes
+	}
 	if len(c.page.Chunks) == 0 && c.page.Run.State.Ended() {
 		return io.EOF
 	}

@@ -137,7 +137,7 @@ func (c *Console) visible(ctx context.Context, r *http.Request, v Viewer) (buffe
 	if err != nil {
 		return buffer.Run{}, buffer.ErrNotFound
 	}
-	page, err := c.Store.Read(ctx, id, 0, 1) // from memory, where the run is recent
+	page, err := c.Store.Read(ctx, id, 0, 0) // from memory, where the run is recent
 	if err != nil && !errors.Is(err, buffer.ErrReleased) {
 		return buffer.Run{}, err
 	}

@@ -126,7 +126,7 @@ func (r reading) page(ctx context.Context, id ulid.ULID, seen *view, from int64,
 		return page, buffer.ErrReleased
 	case from > run.Head:
 		return page, buffer.ErrAhead
-	case from == run.Head:
+	case from == run.Head, max <= 0:
 		return page, nil
 	}
 	if page.Chunks, err = r.chunks(ctx, row.row, from, run.Head, max); err != nil {

@@ -94,6 +94,9 @@ func (w *window) read(id ulid.ULID, from int64, max int) (buffer.Page, bool) {
 	if v == nil || from < v.first || from > v.run.Head {
 		return buffer.Page{}, false
 	}
+	if max <= 0 {
+		return buffer.Page{Run: *v.run}, true
+	}
 	rest := v.chunks[from-v.first:]
 	n := fit(rest, max)
 	return buffer.Page{Run: *v.run, Chunks: rest[:n:n]}, true

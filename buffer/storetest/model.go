@@ -130,8 +130,8 @@ func (m *model) read(t *rapid.T) {
 	if page.Run.State != r.state || page.Run.Head != int64(len(r.chunks)) {
 		m.fail("run is %s at %d, want %s at %d", page.Run.State, page.Run.Head, r.state, len(r.chunks))
 	}
-	if from < len(r.chunks) && len(page.Chunks) == 0 {
-		m.fail("empty page at %d of %d", from, len(r.chunks))
+	if wanted := max > 0 && from < len(r.chunks); wanted != (len(page.Chunks) > 0) {
+		m.fail("%d chunks at %d of %d, for %d bytes", len(page.Chunks), from, len(r.chunks), max)
 	}
 	for i, c := range page.Chunks {
 		end := len(strings.Join(r.chunks[:from+i+1], ""))

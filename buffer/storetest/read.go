@@ -56,7 +56,7 @@ var reads = map[string]func(*env){
 	"Read_PageSizes": func(v *env) {
 		r := v.ended(newRun(), 20)
 		one := len(text(0)) // the first ten are as long
-		for _, size := range []struct{ max, want int }{{0, 1}, {1, 1}, {one, 1}, {2*one - 1, 1}, {2 * one, 2}, {5*one + 1, 5}, {1 << 20, 20}} {
+		for _, size := range []struct{ max, want int }{{0, 0}, {1, 1}, {one, 1}, {2*one - 1, 1}, {2 * one, 2}, {5*one + 1, 5}, {1 << 20, 20}} {
 			page, err := v.s.Read(v.ctx(), r.ID, 0, size.max)
 			v.check(err)
 			if len(page.Chunks) != size.want {
