@@ -79,8 +79,10 @@ func (d *drain) record(ctx context.Context, row Attempt) bool {
 	done()
 	if err != nil {
 		d.unstored(ctx, err)
+		return false
 	}
-	return err == nil
+	d.note(row)
+	return true
 }
 
 // closeStopped ends a run at somebody's word. Content that was received is kept; without content

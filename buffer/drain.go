@@ -32,6 +32,8 @@ type drain struct {
 	rs *Runs
 	setup
 	log     Log
+	entered *entry         // the first attempt's, where the claim has told of it
+	ledger  []Attempt      // the rows as the log has them
 	head    int64          // what the log has taken
 	rest    *rest          // what it has not; nil while it takes everything
 	sealing sync.WaitGroup // tells the log of that
@@ -54,15 +56,18 @@ func newDrain(rs *Runs, log Log, run Run, call Call, stop context.CancelCauseFun
 // run makes attempts until one of them decides the run's end.
 func (d *drain) run(ctx context.Context) {
 	for n := 1; ; {
-		leave, refused := d.enter(ctx)
+		e, refused := d.enter(ctx, n)
 		if refused != policy.NoFault {
 			if !d.elsewhere(ctx, refused, n-1) {
 				return
 			}
 			continue
 		}
-		wait, again := d.attempt(ctx, n)
-		leave()
+		d.phase.set(phaseConnecting)
+		d.tell = e.tell
+		wait, again := d.attempt(ctx, e)
+		d.circuit(errNoOutcome)
+		e.release()
 		if !again {
 			return
 		}
@@ -105,7 +110,10 @@ func (d *drain) close(ctx context.Context, chunks [][]byte, to State, c Closing)
 	switch {
 	case err == nil:
 		d.rs.stored.add(len(chunks), size)
-		d.observeEnd(ctx)
+		if c.Attempt != nil {
+			d.note(*c.Attempt)
+		}
+		d.observeClose(ctx)
 		d.zap.Info("run ended", zap.String("state", string(to)), zap.String("reason", string(c.Reason)))
 	case errors.Is(err, ErrSealed):
 		d.zap.Info("run was sealed from outside")
@@ -133,6 +141,16 @@ func (d *drain) closeRest(ctx context.Context, chunks [][]byte, c Closing) {
 	if err := d.log.Attempt(ctx, *c.Attempt); err != nil { // it is closed as billed unknown
 		d.zap.Warn("attempt not stored", zap.Error(err))
 	}
+}
+
+// note keeps a row that the log has taken, with the log's times: they are whole milliseconds.
+func (d *drain) note(row Attempt) {
+	row.Sent, row.Ended = row.Sent.Truncate(time.Millisecond), row.Ended.Truncate(time.Millisecond)
+	if n := len(d.ledger); n > 0 && d.ledger[n-1].N == row.N {
+		d.ledger[n-1] = row
+		return
+	}
+	d.ledger = append(d.ledger, row)
 }
 
 // commit appends to the log, and keeps count of how far it is.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spool-dev/spool/buffer/policy"
 	"github.com/spool-dev/spool/buffer/provider"
 )
 
@@ -56,9 +55,9 @@ type stream struct {
 
 // attempt makes one physical send, with its ledger row committed before, and follows the answer to
 // its end. It reports whether another attempt is to be made, and after what wait.
-func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again bool) {
-	s := &stream{d: d, row: Attempt{N: n, Route: d.way.route.Name, Model: d.way.model, Sent: time.Now(), Billed: policy.BilledUnknown}}
-	if !d.record(ctx, s.row) {
+func (d *drain) attempt(ctx context.Context, from *entry) (wait time.Duration, again bool) {
+	s := &stream{d: d, row: from.row}
+	if !from.stored && !d.record(ctx, s.row) {
 		return 0, false // and nothing was sent
 	}
 	// A crash here leaves an open row of a request that never left.
@@ -69,7 +68,7 @@ func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again b
 	set := d.way.route.Clocks.WithDefaults(d.started.Dialect, d.way.model, d.started.Stream)
 	set.Total = d.way.primary.Clocks.Total // the run's own, whichever route it takes
 	s.clocks = clocks{set: set, wire: wire, begun: s.row.Sent, first: d.first}
-	if n > 1 || d.started.Budget.Elapsed != DefaultElapsed { // a first attempt may think for longer than the default
+	if s.row.N > 1 || d.started.Budget.Elapsed != DefaultElapsed { // a first attempt may think for longer than the default
 		s.clocks.until = d.started.Budget.ends()
 	}
 

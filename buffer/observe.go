@@ -75,7 +75,7 @@ func (c Config) observer() Observer {
 	return c.Observe
 }
 
-// observeEnd tells the observer that the end of the run is stored.
+// observeEnd tells the observer that the end of the run is stored, as the log has it.
 func (d *drain) observeEnd(ctx context.Context) {
 	if d.cfg.Observe == nil {
 		return
@@ -85,8 +85,28 @@ func (d *drain) observeEnd(ctx context.Context) {
 		d.zap.Warn("ended run not read back", zap.Error(err))
 		return
 	}
-	for _, a := range run.Attempts {
-		d.cfg.Observe.AttemptEnded(run, a)
+	d.cfg.observeEnd(run)
+}
+
+// observeClose is observeEnd for the end that the drain itself has just stored: the run is in memory, and
+// so is the ledger.
+func (d *drain) observeClose(ctx context.Context) {
+	if d.cfg.Observe == nil {
+		return
 	}
-	d.cfg.Observe.RunEnded(run)
+	page, err := d.rs.store.Read(ctx, d.started.ID, d.head, 0)
+	if err != nil {
+		d.zap.Warn("ended run not read back", zap.Error(err))
+		return
+	}
+	run := page.Run
+	run.Attempts = d.ledger
+	d.cfg.observeEnd(run)
+}
+
+func (c Config) observeEnd(run Run) {
+	for _, a := range run.Attempts {
+		c.Observe.AttemptEnded(run, a)
+	}
+	c.Observe.RunEnded(run)
 }

@@ -94,24 +94,62 @@ func (d *drain) totalLeft() time.Duration {
 	return time.Until(d.first.Add(total))
 }
 
-// enter waits for a slot on the way's route and asks its circuit. leave gives the slot back when the
-// attempt has ended. Where the attempt may not be made, it says why; then there is nothing to leave,
-// nothing was sent and no ledger row is written.
-func (d *drain) enter(ctx context.Context) (leave func(), refused policy.Transport) {
+// entry is the right to make one attempt on a route.
+type entry struct {
+	row     Attempt     // of the ledger, as it is before the send
+	stored  bool        // the log has it already
+	release func()      // gives the slot back
+	tell    func(error) // the circuit waits for the outcome
+}
+
+// enterNow returns the entry of a call's first attempt where it can be made at once, so that the claim can
+// tell of it; nil where the drain has to wait, or to go elsewhere.
+func (rs *Runs) enterNow(call *Call) *entry {
+	release, ok := rs.slots.try(call.Route.Name, call.Run.Caller, call.Route.Concurrency)
+	if !ok {
+		return nil
+	}
+	tell, ok := rs.circuits.allow(call.Route.Name, call.Run.Model)
+	if !ok {
+		release()
+		return nil
+	}
+	return &entry{row: opened(1, call.Route.Name, call.Run.Model), release: release, tell: tell}
+}
+
+// leave gives an entry back that was not made use of.
+func (e *entry) leave() {
+	if e == nil {
+		return
+	}
+	e.tell(errNoOutcome)
+	e.release()
+}
+
+// opened is the ledger's row of a send that is about to be made.
+func opened(n int, route, model string) Attempt {
+	return Attempt{N: n, Route: route, Model: model, Sent: time.Now(), Billed: policy.BilledUnknown}
+}
+
+// enter waits for a slot on the way's route and asks its circuit. Where the attempt may not be made, it
+// says why: nothing was sent and no ledger row is written.
+func (d *drain) enter(ctx context.Context, n int) (e *entry, refused policy.Transport) {
+	if e = d.entered; e != nil {
+		d.entered = nil
+		return e, policy.NoFault
+	}
 	r := d.way.route
 	d.phase.set(phaseSlot)
 	release, ok := d.rs.slots.take(ctx, r.Name, d.started.Caller, r.Concurrency)
 	if !ok {
 		return nil, policy.LocalLimit
 	}
-	done, ok := d.rs.circuits.allow(r.Name, d.way.model)
+	tell, ok := d.rs.circuits.allow(r.Name, d.way.model)
 	if !ok {
 		release()
 		return nil, policy.CircuitOpen
 	}
-	d.phase.set(phaseConnecting)
-	d.tell = done
-	return func() { d.circuit(errNoOutcome); release() }, policy.NoFault
+	return &entry{row: opened(n, r.Name, d.way.model), release: release, tell: tell}, policy.NoFault
 }
 
 // circuit tells the route's circuit how the attempt went, the first time that it is called.

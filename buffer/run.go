@@ -61,7 +61,7 @@ type Run struct {
 	Attaches int64 // and before it
 	// Sends is how many ledger rows there are.
 	Sends int
-	// Attempts is the ledger, oldest first. Only Store.Get fills it.
+	// Attempts is the ledger, oldest first. Store.Create stores it, and only Store.Get fills it.
 	Attempts []Attempt
 }
 

@@ -165,13 +165,18 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 		return rs.existing(ctx, *call, err)
 	}
 	release, _ := rs.hold(call.Run.ID) // a run is no orphan while its own caller is about to read it
-	log, run, err := rs.claim(ctx, call.Run)
+	want, first := call.Run, rs.enterNow(call)
+	if first != nil {
+		want.Attempts = []Attempt{{N: first.row.N, Route: first.row.Route, Model: first.row.Model, Billed: first.row.Billed}}
+	}
+	log, run, err := rs.claim(ctx, want)
 	if err == nil {
 		context.AfterFunc(ctx, release)
 		rs.cfg().observer().RunBegun(ctx, run)
-		rs.startDrain(log, run, *call, admitted)
+		rs.startDrain(log, run, *call, admitted, first)
 		return run, false, false, nil
 	}
+	first.leave()
 	release()
 	admitted.cancel()
 	if !errors.Is(err, ErrExists) {
@@ -272,9 +277,13 @@ func succeed(call *Call, failed Run) {
 	next.Budget.Since = failed.Budget.Since
 }
 
-func (rs *Runs) startDrain(log Log, run Run, call Call, admitted *admission) {
+func (rs *Runs) startDrain(log Log, run Run, call Call, admitted *admission, first *entry) {
 	ctx, cancel := context.WithCancelCause(rs.base)
 	d := newDrain(rs, log, run, call, cancel)
+	if first != nil {
+		first.stored, first.row.Sent = true, time.Now()
+		d.entered, d.ledger = first, []Attempt{first.row}
+	}
 	rs.mu.Lock()
 	rs.live[run.ID] = d
 	rs.mu.Unlock()

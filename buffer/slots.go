@@ -56,20 +56,30 @@ func (s *slots) limit(l QueueLimits) {
 	s.limits = l.withDefaults()
 }
 
-// take waits for a slot. It is false where the queue is full or the wait too long; then the caller
-// is refused. limit 0 is without limit.
-func (s *slots) take(ctx context.Context, route, caller string, limit int) (release func(), ok bool) {
+// try takes a slot that is free. limit 0 is without limit.
+func (s *slots) try(route, caller string, limit int) (release func(), ok bool) {
 	if limit <= 0 {
 		return func() {}, true
 	}
 	key := gateKey{route, caller, limit}
 	g := s.enter(key)
-	release = sync.OnceFunc(func() { <-g.free; s.leave(key, g) })
 	select {
 	case g.free <- struct{}{}:
-		return release, true
+		return s.release(key, g), true
 	default:
+		s.leave(key, g)
+		return nil, false
 	}
+}
+
+// take waits for a slot. It is false where the queue is full or the wait too long; then the caller
+// is refused.
+func (s *slots) take(ctx context.Context, route, caller string, limit int) (release func(), ok bool) {
+	if release, ok := s.try(route, caller, limit); ok {
+		return release, true
+	}
+	key := gateKey{route, caller, limit}
+	g := s.enter(key)
 	wait, ok := s.queue(g)
 	if !ok {
 		s.leave(key, g)
@@ -80,12 +90,16 @@ func (s *slots) take(ctx context.Context, route, caller string, limit int) (rele
 	defer timer.Stop()
 	select {
 	case g.free <- struct{}{}:
-		return release, true
+		return s.release(key, g), true
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 	s.leave(key, g)
 	return nil, false
+}
+
+func (s *slots) release(key gateKey, g *gate) func() {
+	return sync.OnceFunc(func() { <-g.free; s.leave(key, g) })
 }
 
 func (s *slots) enter(key gateKey) *gate {

@@ -37,14 +37,16 @@ type Store interface {
 	// Create makes the run durable and claims its id and, where it has one, its caller's key. Of all
 	// claims of one key exactly one wins; the rest get ErrExists and the run that holds it. A run
 	// whose RetryOf names the key's present run takes the key over; it loses with ErrExists where
-	// the key names another run by then. State must be Idle; Head, Bytes and times are set here.
+	// the key names another run by then. State must be Idle; Head, Bytes and times are set here. Rows in
+	// Attempts are committed with the claim, so that a send that follows at once waits for one commit; one
+	// without a time was sent when the run was created.
 	Create(ctx context.Context, r Run) (Log, Run, error)
 
 	// Get returns the run with its ledger, or ErrNotFound.
 	Get(ctx context.Context, id ulid.ULID) (Run, error)
 
 	// Read returns one snapshot: the run, and its chunks from position from on: at least one where
-	// there is one, then no more than fit into max bytes. If the run has ended and its head is
+	// there is one, then no more than fit into max bytes; none where max is 0. If the run has ended and its head is
 	// reached, that is all there will ever be. from beyond the head is ErrAhead (with the page's Run
 	// set). A released run is readable until its chunks are swept, then ErrReleased (Run set).
 	Read(ctx context.Context, id ulid.ULID, from int64, max int) (Page, error)

@@ -22,6 +22,11 @@ func (s *Store) Create(ctx context.Context, r buffer.Run) (buffer.Log, buffer.Ru
 	if r.TTL < 0 {
 		return nil, buffer.Run{}, fmt.Errorf("create run: negative TTL %s", r.TTL)
 	}
+	for _, a := range r.Attempts {
+		if a.N < 1 {
+			return nil, buffer.Run{}, fmt.Errorf("create run: %w", errAttemptNumber(a.N))
+		}
+	}
 	o := &create{want: r}
 	err := s.queue.do(ctx, o, 0, 0)
 	if errors.Is(err, buffer.ErrExists) {
@@ -105,6 +110,14 @@ func (o *create) insert(t *tx) error {
 		}
 	}
 	t.keep(d)
-	o.run = r
+	for _, a := range o.want.Attempts {
+		if a.Sent.IsZero() {
+			a.Sent = d.run.Created
+		}
+		if _, err := t.putAttempt(d, a); err != nil {
+			return err
+		}
+	}
+	o.run = d.run
 	return nil
 }

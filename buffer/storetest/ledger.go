@@ -52,6 +52,32 @@ var ledgers = map[string]func(*env){
 		}
 	},
 
+	"Attempt_IsOpenedWithTheClaim": func(v *env) {
+		r := newRun()
+		r.Attempts = []buffer.Attempt{{N: 1}}
+		log, created, err := v.s.Create(v.ctx(), r)
+		v.check(err)
+		if created.Sends != 1 {
+			v.Fatalf("created run says %d sends", created.Sends)
+		}
+		v.wantLedger(v.get(r.ID), buffer.Attempt{N: 1, Sent: created.Created, Billed: policy.BilledUnknown})
+		v.check(log.Attempt(v.ctx(), whole(1)))
+		v.check(log.Attempt(v.ctx(), open(2)))
+		v.wantLedger(v.get(r.ID), whole(1), open(2))
+
+		refused := newRun()
+		refused.Attempts = []buffer.Attempt{open(0)}
+		if _, _, err := v.s.Create(v.ctx(), refused); err == nil {
+			v.Fatal("attempt 0 was taken")
+		}
+		v.crash()
+		_, err = v.s.Recover(v.ctx())
+		v.check(err)
+		lost := open(2)
+		lost.Ended = v.get(r.ID).Ended
+		v.wantLedger(v.get(r.ID), whole(1), lost)
+	},
+
 	"Attempt_IsCompletedWithTheLastChunks": func(v *env) {
 		log, r, err := v.s.Create(v.ctx(), newRun())
 		v.check(err)
