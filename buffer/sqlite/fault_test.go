@@ -98,7 +98,7 @@ func TestFault_InABatch(t *testing.T) {
 	}
 	f["commit"].Store(2) // the batch, and then the first by itself
 	s.queue.mu.Lock()
-	s.queue.waiting = append(s.queue.waiting, batch...)
+	s.queue.chunks = append(s.queue.chunks, batch...)
 	s.queue.mu.Unlock()
 	s.queue.ring()
 	for i, r := range batch {

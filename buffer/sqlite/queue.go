@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 const (
 	batchBytes  = 2 << 20
 	batchChunks = 1 << 14
+	// batchSteps bounds what is more than chunks for a live run: each such request costs as much as some
+	// hundred chunks, and a thousand calls that begin together must not hold up the answers that come.
+	batchSteps = 64
 )
 
 // maxQueued bounds the requests whose callers have left while the file could not be written.
@@ -34,14 +38,37 @@ func (r *request) answer(err error) {
 	close(r.done)
 }
 
-// queue holds accepted requests in their order of arrival.
+// live reports whether the request only adds chunks to a live run.
+func (r *request) live() bool {
+	o, ok := r.op.(*appendOp)
+	return ok && o.state.Live()
+}
+
+// lane is requests in their order of arrival.
+type lane []*request
+
+// take cuts off the first ones, no more than most, and no more than one transaction is to have.
+func (l *lane) take(most int) []*request {
+	n, chunks, bytes := 0, 0, 0
+	for n < min(len(*l), most) && chunks < batchChunks && bytes < batchBytes {
+		chunks += 1 + (*l)[n].chunks
+		bytes += (*l)[n].bytes
+		n++
+	}
+	taken := (*l)[:n:n]
+	*l = (*l)[n:]
+	return taken
+}
+
+// queue holds accepted requests. Those of one caller come one after the other: each waits for its answer.
 type queue struct {
 	wake chan struct{} // holds one token while there may be something to take
 	over chan struct{} // closed when nothing more is accepted
 
-	mu      sync.Mutex
-	waiting []*request
-	closed  bool
+	mu     sync.Mutex
+	chunks lane // of live runs
+	steps  lane // all else
+	closed bool
 }
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1), over: make(chan struct{})} }
@@ -76,11 +103,15 @@ func (q *queue) put(r *request) error {
 		q.mu.Unlock()
 		return buffer.ErrClosed
 	}
-	if len(q.waiting) >= maxQueued {
+	if len(q.chunks)+len(q.steps) >= maxQueued {
 		q.mu.Unlock()
 		return fmt.Errorf("%w: %d requests wait already", buffer.ErrStorage, maxQueued)
 	}
-	q.waiting = append(q.waiting, r)
+	if r.live() {
+		q.chunks = append(q.chunks, r)
+	} else {
+		q.steps = append(q.steps, r)
+	}
 	q.mu.Unlock()
 	q.ring()
 	return nil
@@ -90,17 +121,10 @@ func (q *queue) put(r *request) error {
 func (q *queue) take() []*request {
 	for {
 		q.mu.Lock()
-		n, chunks, bytes := 0, 0, 0
-		for n < len(q.waiting) && chunks < batchChunks && bytes < batchBytes {
-			chunks += 1 + q.waiting[n].chunks
-			bytes += q.waiting[n].bytes
-			n++
-		}
-		batch := q.waiting[:n:n]
-		q.waiting = q.waiting[n:]
+		batch := slices.Concat(q.chunks.take(maxQueued), q.steps.take(batchSteps))
 		closed := q.closed
 		q.mu.Unlock()
-		if n > 0 {
+		if len(batch) > 0 {
 			return batch
 		}
 		if closed {
