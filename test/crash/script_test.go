@@ -18,6 +18,7 @@ type script struct {
 	single  bool           // the call asks for no stream
 	broken  bool           // the provider itself cuts it
 	endless bool           // it never ends
+	down    string         // the first request gets this under 503 instead
 	answers [][]fakellm.Op // how it is played, request by request
 }
 
@@ -78,10 +79,13 @@ func refused(_ *rand.Rand, key string) script {
 // flaky is down once.
 func flaky(rng *rand.Rand, key string) script {
 	s := steady(rng, key)
-	down := []fakellm.Op{fakellm.JSON(503, `{"error":{"message":"down","type":"server_error","code":null}}`)}
-	s.answers = playing(down, s.answers[0])
+	s.down = `{"error":{"message":"down","type":"server_error","code":null}}`
+	s.answers = playing([]fakellm.Op{fakellm.JSON(503, s.down)}, s.answers[0])
 	return s
 }
+
+// staysDown is for a provider that is not asked again: what died with its owner has used up the budget.
+func (s *script) staysDown() { s.events, s.status = [][]byte{[]byte(s.down)}, 503 }
 
 // whole is an answer without a stream.
 func whole(rng *rand.Rand, key string) script {

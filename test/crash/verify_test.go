@@ -89,9 +89,12 @@ func (f *folder) verifyCall(ctx context.Context, a *agent, c *call, chain []wire
 	byID := map[string]wire.Run{}
 	spent := map[string]bool{} // runs that nothing is left to replace
 	for i, r := range chain {
-		f.verifyState(c, r, i == len(chain)-1)
 		rows += len(r.Attempts)
 		byID[r.ID], spent[r.ID] = r, rows >= attempts
+		if r.Reason == "budget" && spent[r.ID] && c.down != "" {
+			c.staysDown()
+		}
+		f.verifyState(c, r, i == len(chain)-1)
 	}
 	if bought := f.fake.Count(c.key); bought > rows {
 		f.wrong("%s was bought %d times, the ledger has %d rows", c.key, bought, rows)
@@ -134,7 +137,7 @@ func (f *folder) verifyState(c *call, r wire.Run, current bool) {
 		ok = bare
 	case "failed cancelled":
 		ok = bare && c.cancelled
-	case "failed refused":
+	case "failed refused", "failed budget":
 		ok = r.Head == 1 && r.Status == c.status && c.status != 200
 	default:
 		ok = r.State == "released" && c.acked
