@@ -65,9 +65,9 @@ func (a *answer) serve(start resume.Start) {
 	a.reached(t.From)
 	switch {
 	case err != nil && start.Wait > 0:
-		a.nothing(t.Run)
+		a.nothing(&t.Run)
 	case err != nil:
-		a.begin(t.Run) // … and a clean end: nothing of what was asked for is stored
+		a.begin(&t.Run) // … and a clean end: nothing of what was asked for is stored
 	case start.Wait > 0:
 		a.poll(ctx, start.Wait)
 	case !start.Follow:
@@ -114,14 +114,14 @@ func (a *answer) follow(ctx context.Context) {
 				return
 			}
 			if err == io.EOF {
-				a.end(page.Run)
+				a.end(&page.Run)
 				return
 			}
 		default:
 			a.broken(err)
 			return
 		}
-		wait = a.pause(page.Run)
+		wait = a.pause(&page.Run)
 	}
 }
 
@@ -134,9 +134,9 @@ func (a *answer) next(ctx context.Context, wait time.Duration) (*buffer.Page, er
 			return page, err
 		}
 		if page.Run.State != buffer.Idle {
-			a.begin(page.Run)
+			a.begin(&page.Run)
 			a.flush()
-			wait = a.pause(page.Run)
+			wait = a.pause(&page.Run)
 		}
 	}
 	if wait <= 0 {
@@ -146,7 +146,7 @@ func (a *answer) next(ctx context.Context, wait time.Duration) (*buffer.Page, er
 }
 
 // pause is how long a quiet connection stays without a sign of life; 0 for ever.
-func (a *answer) pause(run buffer.Run) time.Duration {
+func (a *answer) pause(run *buffer.Run) time.Duration {
 	if !a.sent { // the hold is over and the call asked for no stream: nothing goes out before the answer
 		return 0
 	}
@@ -157,7 +157,7 @@ func (a *answer) pause(run buffer.Run) time.Duration {
 }
 
 // beat is the heartbeat that this answer may carry; nil for none.
-func (a *answer) beat(run buffer.Run) []byte {
+func (a *answer) beat(run *buffer.Run) []byte {
 	if !a.native || a.heartbeat == 0 || a.skip > 0 {
 		return nil
 	}
@@ -172,15 +172,15 @@ func (a *answer) quiet(page *buffer.Page) bool {
 			return true
 		}
 		a.held = page.Run.Status == 0
-		a.begin(page.Run)
+		a.begin(&page.Run)
 	}
-	return a.write(a.beat(page.Run)) && a.flush() // without a beat too: the status may have been decided just now
+	return a.write(a.beat(&page.Run)) && a.flush() // without a beat too: the status may have been decided just now
 }
 
 // deliver writes one page and flushes it once.
 func (a *answer) deliver(page *buffer.Page) bool {
 	if !a.sent {
-		a.begin(page.Run)
+		a.begin(&page.Run)
 	}
 	if a.held && page.Run.State == buffer.Failed {
 		return true // the refusal's body is no part of a stream that has begun; end tells of it
@@ -197,7 +197,7 @@ func (a *answer) deliver(page *buffer.Page) bool {
 }
 
 // begin sends the status line and the headers.
-func (a *answer) begin(run buffer.Run) {
+func (a *answer) begin(run *buffer.Run) {
 	h := a.w.Header()
 	yieldID(h, a.r, run.Header)
 	mergeHeader(h, run.Header)
@@ -219,7 +219,7 @@ func (a *answer) begin(run buffer.Run) {
 }
 
 // contentType is for a run whose provider has named none.
-func contentType(run buffer.Run) string {
+func contentType(run *buffer.Run) string {
 	if run.State == buffer.Failed || !run.Stream {
 		return "application/json"
 	}
@@ -227,7 +227,7 @@ func contentType(run buffer.Run) string {
 }
 
 // describe adds what the buffer says about the run.
-func (a *answer) describe(h http.Header, run buffer.Run) {
+func (a *answer) describe(h http.Header, run *buffer.Run) {
 	id := run.ID.String()
 	h.Set(wire.HeaderRunID, id)
 	h.Set(wire.HeaderStatus, string(run.State))
@@ -252,7 +252,7 @@ func (a *answer) describe(h http.Header, run buffer.Run) {
 }
 
 // status is the answer's status. A run that was shown before it committed, and every /resume, is 200.
-func (a *answer) status(run buffer.Run) int {
+func (a *answer) status(run *buffer.Run) int {
 	switch {
 	case !a.native || a.held:
 		return http.StatusOK

@@ -17,7 +17,7 @@ import (
 
 // end closes an answer as its run ended: a completed run and a stored refusal end cleanly, whatever
 // else is told in the dialect and then aborted, since most SDKs take a clean end for success.
-func (a *answer) end(run buffer.Run) {
+func (a *answer) end(run *buffer.Run) {
 	if a.partial && len(run.Partial) > 0 {
 		a.write(run.Partial)
 	}
@@ -38,7 +38,7 @@ func (a *answer) end(run buffer.Run) {
 }
 
 // endFailed ends the answer of a run that never had content.
-func (a *answer) endFailed(run buffer.Run) {
+func (a *answer) endFailed(run *buffer.Run) {
 	switch {
 	case a.held: // 200 had gone out: the failure is told in band
 		a.write(a.interruption(run))
@@ -57,7 +57,7 @@ func (a *answer) abort() {
 // interruption is the error event of the run's dialect. It is made from the run's row, so that it is
 // the same bytes each time; after an event that the provider did not finish with its blank line, it
 // begins with what is missing, so that the two are not taken for one.
-func (a *answer) interruption(run buffer.Run) []byte {
+func (a *answer) interruption(run *buffer.Run) []byte {
 	event := provider.Interruption(run.Dialect, streamFraming(run), provider.Cut{
 		RunID: run.ID.String(), Reason: string(run.Reason), Limit: run.Limit(), Next: run.Head, Sequence: run.Head,
 	})
@@ -68,7 +68,7 @@ func (a *answer) interruption(run buffer.Run) []byte {
 }
 
 // streamFraming is how the run's stream is cut, or will be, as far as its dialect tells.
-func streamFraming(run buffer.Run) frame.Kind {
+func streamFraming(run *buffer.Run) frame.Kind {
 	if run.Framing != "" && run.State != buffer.Failed {
 		return run.Framing
 	}
@@ -77,7 +77,7 @@ func streamFraming(run buffer.Run) frame.Kind {
 }
 
 // failedCode is the code of a run that failed without an answer of the provider's own.
-func failedCode(run buffer.Run) string {
+func failedCode(run *buffer.Run) string {
 	switch run.Reason {
 	case buffer.Silent, buffer.Stalled:
 		return wire.CodeUpstreamTimeout
@@ -96,7 +96,7 @@ func failedCode(run buffer.Run) string {
 }
 
 // failureBody tells of such a failure in the dialect's error shape.
-func failureBody(run buffer.Run) []byte {
+func failureBody(run *buffer.Run) []byte {
 	code := failedCode(run)
 	k := kinds[code]
 	return provider.ErrorBody(run.Dialect, provider.Error{
@@ -119,7 +119,7 @@ func (a *answer) stored(ctx context.Context) {
 			return
 		}
 		if err == io.EOF {
-			a.end(page.Run)
+			a.end(&page.Run)
 			return
 		}
 		if a.tail.Pos() >= head && page.Run.State.Live() {
@@ -133,10 +133,10 @@ func (a *answer) poll(ctx context.Context, wait time.Duration) {
 	page, err := a.tail.Within(ctx, wait)
 	switch {
 	case errors.Is(err, resume.ErrQuiet):
-		a.nothing(page.Run)
+		a.nothing(&page.Run)
 	case err == io.EOF:
 		a.deliver(page)
-		a.end(page.Run)
+		a.end(&page.Run)
 	case err != nil:
 		a.broken(err)
 	default:
@@ -145,7 +145,7 @@ func (a *answer) poll(ctx context.Context, wait time.Duration) {
 }
 
 // nothing ends a long poll for which nothing has come.
-func (a *answer) nothing(run buffer.Run) {
+func (a *answer) nothing(run *buffer.Run) {
 	a.describe(a.w.Header(), run)
 	a.w.WriteHeader(http.StatusNoContent)
 }
@@ -155,6 +155,6 @@ func (a *answer) pollPage(page *buffer.Page) {
 	last := page.Run.State.Ended() && a.tail.Pos() == page.Run.Head
 	page.Run.Head = a.tail.Pos()
 	if a.deliver(page) && last {
-		a.end(page.Run)
+		a.end(&page.Run)
 	}
 }

@@ -308,7 +308,7 @@ func endEvent(run buffer.Run) wire.EndEvent {
 		Head: run.Head, Bytes: run.Bytes, PartialBytes: int64(len(run.Partial)), Usage: wireUsage(run.Usage),
 	}
 	if run.Outcome == buffer.Failed && run.Header == nil {
-		end.Code = failedCode(run)
+		end.Code = failedCode(&run)
 		end.Status = kinds[end.Code].status
 	}
 	return end

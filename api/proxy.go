@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/gorilla/mux"
 
@@ -133,12 +134,32 @@ func join(base *url.URL, escaped, query string) (*url.URL, error) {
 // generate makes the call a run, or finds the run that it is already, and answers with a tail of
 // the log. The answer is never a copy of the provider's socket.
 func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
-	a, start, err := s.start(w, r, p)
+	var a *answer
+	var start resume.Start
+	var err error
+	aside(func() { a, start, err = s.start(w, r, p) })
 	if err != nil {
 		writeProviderError(w, p.dialect, err)
 		return
 	}
-	a.serve(start) // for as long as the run lasts: what was only needed to start it is given up by now
+	a.serve(start) // for as long as the run lasts
+}
+
+// aside runs f on a goroutine of its own: starting a run needs a deep stack for a moment, and the caller
+// keeps its own for as long as the answer lasts, of which there may be ten thousand. A panic of f is the
+// caller's.
+func aside(f func()) {
+	var panicked any
+	var work sync.WaitGroup
+	work.Add(1)
+	go func() {
+		defer work.Done()
+		defer func() { panicked = recover() }()
+		f()
+	}()
+	if work.Wait(); panicked != nil {
+		panic(panicked)
+	}
 }
 
 // start starts or finds the call's run, for an answer to tail.

@@ -27,7 +27,7 @@ func (o overError) Error() string { return "over " + string(o) }
 var limits = []string{string(overChunk), string(overRun), string(overEvents), string(overHeaders), string(overTotal)}
 
 // Limit is the setting whose limit the run's answer went over; empty where it went over none.
-func (r Run) Limit() string {
+func (r *Run) Limit() string {
 	if i := slices.IndexFunc(r.Notes, func(note string) bool { return slices.Contains(limits, note) }); i >= 0 {
 		return r.Notes[i]
 	}

@@ -149,19 +149,22 @@ type Following struct {
 }
 
 // Following is log with what it has refused to take.
-func (rs *Runs) Following(log Store) Following { return Following{rs.rests, log} }
+func (rs *Runs) Following(log Store) *Following { return &Following{rs.rests, log} }
 
 // Read is the log's, and then goes on from memory.
-func (f Following) Read(ctx context.Context, id ulid.ULID, from int64, max int) (Page, error) {
-	r := f.rests.get(id)
-	if r == nil {
-		return f.log.Read(ctx, id, from, max)
+func (f *Following) Read(ctx context.Context, id ulid.ULID, from int64, max int) (Page, error) {
+	if r := f.rests.get(id); r != nil {
+		return f.readRest(ctx, r, from, max)
 	}
+	return f.log.Read(ctx, id, from, max)
+}
+
+func (f *Following) readRest(ctx context.Context, r *rest, from int64, max int) (Page, error) {
 	head := r.run.Head // it stays
 	if from >= head {
 		return r.read(from, max)
 	}
-	page, err := f.log.Read(ctx, id, from, max)
+	page, err := f.log.Read(ctx, r.run.ID, from, max)
 	if err == nil {
 		now, _ := r.read(head, 0) // the head is always there
 		page.Run = now.Run
@@ -170,7 +173,7 @@ func (f Following) Read(ctx context.Context, id ulid.ULID, from int64, max int) 
 }
 
 // Watch is the bell that belongs to Read.
-func (f Following) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) {
+func (f *Following) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) {
 	changed, stop = f.log.Watch(id)
 	// Only now: a rest that begins from here on rings the bell that was taken.
 	if r := f.rests.get(id); r != nil {

@@ -47,15 +47,11 @@ type Tail struct {
 // where the rules say so. Its errors are *AheadError, ErrNotYet (with a tail that starts at the head),
 // buffer.ErrReleased, buffer.ErrNotFound, and the store's.
 func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, error) {
-	page, err := log.Read(ctx, id, 0, 0)
+	t, err := look(ctx, log, id)
 	if err != nil {
 		return nil, err
 	}
-	run := page.Run
-	if run.State == buffer.Released {
-		return nil, buffer.ErrReleased
-	}
-	t := &Tail{Run: run}
+	run := &t.Run
 	switch s.unit {
 	case atTail:
 		t.From = run.Head
@@ -75,9 +71,21 @@ func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, erro
 	return t, err
 }
 
+// look is a tail that has not been placed.
+func look(ctx context.Context, log tail.Log, id ulid.ULID) (*Tail, error) {
+	page, err := log.Read(ctx, id, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	if page.Run.State == buffer.Released {
+		return nil, buffer.ErrReleased
+	}
+	return &Tail{Run: page.Run}, nil
+}
+
 // seekByte finds the chunk that holds byte b, and how much of it lies before b. Offsets are ordered
 // as positions are, so it halves its way there.
-func seekByte(ctx context.Context, log tail.Log, run buffer.Run, b int64) (from, skip int64, err error) {
+func seekByte(ctx context.Context, log tail.Log, run *buffer.Run, b int64) (from, skip int64, err error) {
 	if b > run.Bytes {
 		return 0, 0, &AheadError{Next: run.Head}
 	}
@@ -103,7 +111,7 @@ func seekByte(ctx context.Context, log tail.Log, run buffer.Run, b int64) (from,
 
 // seekSequence finds the chunk after the one with sequence number s. While the run is live and has
 // not come so far, it waits as the reader does: to the end, for a while, or not at all.
-func seekSequence(ctx context.Context, log tail.Log, run buffer.Run, s Start) (int64, error) {
+func seekSequence(ctx context.Context, log tail.Log, run *buffer.Run, s Start) (int64, error) {
 	cursor := tail.New(log, run.ID, 0)
 	next := cursor.Next
 	switch {

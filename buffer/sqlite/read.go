@@ -33,10 +33,16 @@ func (s *Store) Read(ctx context.Context, id ulid.ULID, from int64, max int) (bu
 	if page, ok := s.window.read(id, from, max); ok {
 		return page, nil
 	}
+	page, err := s.readFile(ctx, id, from, max)
+	return *page, err
+}
+
+// readFile is Read for what memory has not. The page is not on the stack of a reader that waits.
+func (s *Store) readFile(ctx context.Context, id ulid.ULID, from int64, max int) (*buffer.Page, error) {
+	page := new(buffer.Page)
 	seen := s.window.get(id) // before the snapshot, which then has all of it
-	var page buffer.Page
 	err := s.snapshot(ctx, func(r reading) (err error) {
-		page, err = r.page(ctx, id, seen, from, max)
+		*page, err = r.page(ctx, id, seen, from, max)
 		return err
 	})
 	return page, err

@@ -201,7 +201,7 @@ func abortOnSignal(again <-chan os.Signal) {
 
 // heapFloor is reserved and never touched, so it takes no memory: the collector, which lets the heap double
 // before it runs, then leaves a small one alone. Without it each few pages of a replay cost a collection.
-const heapFloor = 64 << 20
+const heapFloor = 32 << 20
 
 func reserveHeap() []byte { return make([]byte, heapFloor) }
 
