@@ -9,13 +9,14 @@ import (
 	"github.com/spool-dev/spool/buffer"
 )
 
-// The rows of one INSERT: as many as pay, and one for what is left over.
-const insertRows = 32
+type insert struct {
+	rows  int
+	query string
+}
 
-var (
-	insertOne  = insertArrivals(1)
-	insertMany = insertArrivals(insertRows)
-)
+// inserts are the statements for so many rows at once. Each costs as much as several of its rows, so a
+// batch takes the largest that it fills, again and again.
+var inserts = []insert{{64, insertArrivals(64)}, {16, insertArrivals(16)}, {4, insertArrivals(4)}, {1, insertArrivals(1)}}
 
 func insertArrivals(n int) string {
 	return `INSERT INTO arrivals (id, run, pos, start, sizes, data) VALUES (?, ?, ?, ?, ?, ?)` + strings.Repeat(", (?, ?, ?, ?, ?, ?)", n-1)
@@ -85,10 +86,8 @@ func (t *tx) settle(d *draft) error {
 func (t *tx) insertArrivals(values []any) error {
 	const width = 6
 	for len(values) > 0 {
-		query, n := insertOne, width
-		if len(values) >= insertRows*width {
-			query, n = insertMany, insertRows*width
-		}
+		i := slices.IndexFunc(inserts, func(in insert) bool { return len(values) >= in.rows*width })
+		query, n := inserts[i].query, inserts[i].rows*width
 		if err := t.w.s.cfg.Fault(AtWrite); err != nil {
 			return err
 		}
