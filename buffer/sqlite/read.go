@@ -135,7 +135,7 @@ func (r reading) page(ctx context.Context, id ulid.ULID, seen *view, from int64,
 	case from == run.Head, max <= 0:
 		return page, nil
 	}
-	if page.Chunks, err = r.chunks(ctx, row.row, from, run.Head, max); err != nil {
+	if page.Chunks, err = r.chunks(ctx, row.row, &run, from, max); err != nil {
 		return buffer.Page{}, fmt.Errorf("run %s: %w", id, err)
 	}
 	page.Chunks = follow(page.Chunks, recent, from, max)
@@ -169,7 +169,7 @@ func (r reading) grown(ctx context.Context, row runRow, run buffer.Run, seen *vi
 		run.Head, run.Bytes = seen.run.Head, seen.run.Bytes
 		return run, seen.chunks, nil
 	}
-	arrived, err := r.pieces(ctx, r.q.arrivals, []any{row.row, run.Head}, func([]buffer.Chunk) bool { return true })
+	arrived, err := r.pieces(ctx, r.q.arrivals, []any{row.row, run.Head}, nil, func([]buffer.Chunk) bool { return true })
 	run.Head += int64(len(arrived))
 	run.Bytes += span(arrived)
 	return run, arrived, err
@@ -188,9 +188,9 @@ func (r reading) run(ctx context.Context, id ulid.ULID) (runRow, buffer.Run, err
 	return row, run, err
 }
 
-// chunks reads those of a run from position from on, none at or after head: at least one where it is
+// chunks reads those of a run from position from on, none at or after its head: at least one where it is
 // there, then what fits.
-func (r reading) chunks(ctx context.Context, row, from, head int64, max int) ([]buffer.Chunk, error) {
+func (r reading) chunks(ctx context.Context, row int64, run *buffer.Run, from int64, max int) ([]buffer.Chunk, error) {
 	after := func(chunks []buffer.Chunk) []buffer.Chunk {
 		if len(chunks) == 0 || chunks[0].Pos > from {
 			return nil
@@ -198,7 +198,8 @@ func (r reading) chunks(ctx context.Context, row, from, head int64, max int) ([]
 		return chunks[min(from-chunks[0].Pos, int64(len(chunks))):]
 	}
 	last := 0
-	all, err := r.pieces(ctx, r.q.segments, []any{row, from}, func(chunks []buffer.Chunk) bool {
+	all := make([]buffer.Chunk, 0, expected(run, from, max))
+	all, err := r.pieces(ctx, r.q.segments, []any{row, from}, all, func(chunks []buffer.Chunk) bool {
 		page, piece := after(chunks), chunks[last:]
 		last = len(chunks)
 		// Another one like the last would have to fit: a row that is read for a part of it is read again.
@@ -208,19 +209,25 @@ func (r reading) chunks(ctx context.Context, row, from, head int64, max int) ([]
 		return nil, err
 	}
 	page := after(all)
-	page = page[:min(int64(len(page)), head-from, pageChunks)]
+	page = page[:min(int64(len(page)), run.Head-from, pageChunks)]
 	n := fit(page, max)
 	return page[:n:n], nil
 }
 
-// pieces reads rows until more says that it is enough.
-func (r reading) pieces(ctx context.Context, query *sql.Stmt, args []any, more func([]buffer.Chunk) bool) ([]buffer.Chunk, error) {
+// expected is how many chunks a page may have, if they are all of one size, and as many again as a segment
+// may hold before it: room for them is made at once.
+func expected(run *buffer.Run, from int64, max int) int64 {
+	size := run.Bytes/run.Head + 1
+	return min(int64(max)/size, run.Head-from, pageChunks) + min(segmentBytes/size, from, segmentChunks) + 1
+}
+
+// pieces reads rows until more says that it is enough, and adds what they hold to chunks.
+func (r reading) pieces(ctx context.Context, query *sql.Stmt, args []any, chunks []buffer.Chunk, more func([]buffer.Chunk) bool) ([]buffer.Chunk, error) {
 	rows, err := r.tx.StmtContext(ctx, query).QueryContext(ctx, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close() // Err below says whether all came
-	var chunks []buffer.Chunk
 	for more(chunks) && rows.Next() {
 		var p piece
 		var data sql.RawBytes // which saves one of two copies
