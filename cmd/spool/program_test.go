@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -26,6 +27,7 @@ func TestMain(m *testing.M) {
 func TestProgram(t *testing.T) {
 	quick := fakellm.Start(t, fakellm.Config{Text: "one two three", Every: time.Millisecond})
 	slow := fakellm.Start(t, fakellm.Config{Every: time.Second}) // its sixty words outlast every script
+	steady := fakellm.Start(t, fakellm.Config{Every: 30 * time.Millisecond})
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -33,11 +35,12 @@ func TestProgram(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("QUICK", quick.URL)
 			env.Setenv("SLOW", slow.URL)
-			return setUp(env)
+			config := fmt.Sprintf("providers:\n  p: {dialect: openai_chat, base_url: '%s'}\n", steady.URL)
+			return errors.Join(setUp(env), os.WriteFile(env.Cd+"/steady.yaml", []byte(config), 0o600))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "refuses": refuses,
-			"serve": serveIt, "said": said, "asked": asked, "stops": stops, "says": says, "hup": hangsUp, "dies": dies, "call": call, "begin": begin, "refused": refused,
+			"serve": serveIt, "said": said, "asked": asked, "stops": stops, "says": says, "hup": hangsUp, "dies": dies, "call": call, "begin": begin, "refused": refused, "exported": exported,
 			"mode": mode, "remember": remember, "unchanged": unchanged, "store": store, "sql": change,
 		},
 	})
@@ -47,13 +50,21 @@ func TestProgram(t *testing.T) {
 type session struct {
 	before string // what the folder held
 	served *served
+	spans  *collector
 }
 
 func of(ts *testscript.TestScript) *session { return ts.Value("session").(*session) }
 
-// setUp gives the script $TAKEN, an address that somebody else listens on.
+// setUp gives the script $TAKEN, an address that somebody else listens on, and traced.yaml, with which spans
+// are exported.
 func setUp(env *testscript.Env) error {
-	env.Values["session"] = &session{}
+	spans := newCollector()
+	env.Defer(spans.Close)
+	traced := fmt.Sprintf("telemetry: {otlp_endpoint: '%s'}\n", spans.URL)
+	if err := os.WriteFile(env.Cd+"/traced.yaml", []byte(traced), 0o600); err != nil {
+		return err
+	}
+	env.Values["session"] = &session{spans: spans}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
