@@ -47,11 +47,10 @@ type Tail struct {
 // where the rules say so. Its errors are *AheadError, ErrNotYet (with a tail that starts at the head),
 // buffer.ErrReleased, buffer.ErrNotFound, and the store's.
 func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, error) {
-	page, err := log.Read(ctx, id, 0, 1)
+	run, err := look(ctx, log, id, s)
 	if err != nil {
 		return nil, err
 	}
-	run := page.Run
 	if run.State == buffer.Released {
 		return nil, buffer.ErrReleased
 	}
@@ -73,6 +72,31 @@ func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, erro
 	}
 	t.Cursor = tail.New(log, id, t.From)
 	return t, err
+}
+
+// look is the run that a start is in. What is announced of it may be one commit behind what its readers were
+// told by the log itself: a start beyond it is looked for there.
+func look(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (buffer.Run, error) {
+	page, err := log.Read(ctx, id, 0, 1)
+	if err != nil || !s.beyond(page.Run) {
+		return page.Run, err
+	}
+	page, err = log.Read(ctx, id, page.Run.Head+1, 1)
+	if errors.Is(err, buffer.ErrAhead) {
+		err = nil // the run comes with it
+	}
+	return page.Run, err
+}
+
+// beyond reports whether the start is behind all that the run has.
+func (s Start) beyond(r buffer.Run) bool {
+	switch s.unit {
+	case positions:
+		return s.n > r.Head
+	case bytes:
+		return s.n > r.Bytes
+	}
+	return false
 }
 
 // seekByte finds the chunk that holds byte b, and how much of it lies before b. Offsets are ordered
