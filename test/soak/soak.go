@@ -14,7 +14,7 @@ import (
 
 const (
 	sweepEach = 10 * time.Second // the service's own
-	settles   = time.Minute // for what closes connections and gives memory back
+	settles   = time.Minute      // for what closes connections and gives memory back
 )
 
 // slack is how far a figure may be from where it began, once all is quiet.
