@@ -5,10 +5,11 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 DATA    ?= ./data
 IMAGE   ?= spool
 FUZZTIME ?= 10s
+DURATION ?= 1m
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-litestream test-browser drill faults fuzz bench bench-peers docs packages lint fmt vet staticcheck vulncheck fix reference tidy check image clean
+.PHONY: help build run demo test test-litestream test-browser drill faults soak fuzz bench bench-peers docs packages lint fmt vet staticcheck vulncheck fix reference tidy check image clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +41,9 @@ drill: ## Stage eight faults of a provider and print what followed
 
 faults: ## Break the log in every way, and print what was promised and what was seen
 	@cd test/faults && go test -count=1 -timeout 20m # in its own folder, as above
+
+soak: ## Keep the service busy for DURATION (1m), and see whether all returns to where it began (SOAK="--cpu 0.8" for flags)
+	go run ./test/soak --duration $(DURATION) $(SOAK)
 
 fuzz: ## Run every fuzz target for FUZZTIME each (FUZZTIME=1h; 10s)
 	@.ci/fuzz $(FUZZTIME)

@@ -47,11 +47,14 @@ type Tail struct {
 // where the rules say so. Its errors are *AheadError, ErrNotYet (with a tail that starts at the head),
 // buffer.ErrReleased, buffer.ErrNotFound, and the store's.
 func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, error) {
-	t, err := look(ctx, log, id)
+	t, err := look(ctx, log, id, s)
 	if err != nil {
 		return nil, err
 	}
 	run := &t.Run
+	if run.State == buffer.Released {
+		return nil, buffer.ErrReleased
+	}
 	switch s.unit {
 	case atTail:
 		t.From = run.Head
@@ -71,16 +74,29 @@ func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, erro
 	return t, err
 }
 
-// look is a tail that has not been placed.
-func look(ctx context.Context, log tail.Log, id ulid.ULID) (*Tail, error) {
+// look is a tail that has not been placed, of the run that a start is in; also beside buffer.ErrReleased. What
+// is announced of it may be one commit behind what its readers were told by the log itself: a start
+// beyond it is looked for there.
+func look(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, error) {
 	page, err := log.Read(ctx, id, 0, 0)
-	if err != nil {
-		return nil, err
+	if err == nil && s.beyond(&page.Run) {
+		page, err = log.Read(ctx, id, page.Run.Head+1, 0)
+		if errors.Is(err, buffer.ErrAhead) {
+			err = nil // the run comes with it
+		}
 	}
-	if page.Run.State == buffer.Released {
-		return nil, buffer.ErrReleased
+	return &Tail{Run: page.Run}, err
+}
+
+// beyond reports whether the start is behind all that the run has.
+func (s Start) beyond(r *buffer.Run) bool {
+	switch s.unit {
+	case positions:
+		return s.n > r.Head
+	case bytes:
+		return s.n > r.Bytes
 	}
-	return &Tail{Run: page.Run}, nil
+	return false
 }
 
 // seekByte finds the chunk that holds byte b, and how much of it lies before b. Offsets are ordered

@@ -13,6 +13,7 @@ const (
 	AtAppend    Point = "append"    // chunks of a live run
 	AtFinish    Point = "finish"    // the last chunks and the ended state
 	AtRelease   Point = "release"   // an ended run became a tombstone
+	AtDrop      Point = "drop"      // chunks of a tombstone were deleted
 	AtCommit    Point = "commit"    // before COMMIT: a crash leaves nothing
 	AtCommitted Point = "committed" // after it, before anybody knows: a crash leaves all
 	AtLook      Point = "look"      // before the file is asked whether a failed COMMIT has happened
@@ -24,8 +25,8 @@ const (
 	AtCheckpointed Point = "checkpointed"
 )
 
-// step is the point of a request, where it is one of the order of a run: claim, ledger, send, append,
-// finish, release.
+// step is the point of a request, where it is one of the order of a run: claim, ledger, (the send, which
+// the log knows nothing of), append, finish, release, drop.
 func step(o op) Point {
 	switch o := o.(type) {
 	case *create:
@@ -41,6 +42,10 @@ func step(o op) Point {
 		if o.to == buffer.Released {
 			return AtRelease
 		}
+	case *expire:
+		return AtRelease
+	case *drop:
+		return AtDrop
 	}
 	return ""
 }

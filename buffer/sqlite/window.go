@@ -27,6 +27,7 @@ type window struct {
 	limit int64
 	held  int64
 	order []share // oldest first
+	stale int     // of them, those of runs that were forgotten
 }
 
 // recent is one run in the window.
@@ -37,6 +38,7 @@ type recent struct {
 
 	// The writer's own.
 	held   int64
+	shares int   // of it in the window's order
 	dead   int   // chunks that were evicted, but whose array is still in use
 	stored int64 // the head of what is in segments; what comes after it is in memory
 	age    int64 // of the file, when the owner was last looked up
@@ -50,7 +52,7 @@ type view struct {
 	first  int64
 	chunks []buffer.Chunk
 	bell   chan struct{}
-	gone   bool // the last one: its bell has rung
+	gone   bool // the last one: its bell has rung, and it holds no chunks any more
 }
 
 // replace puts what change makes of the view in its place, and returns the former one. The writer does
@@ -84,7 +86,10 @@ func (w *window) get(id ulid.ULID) *view {
 	if r == nil {
 		return nil
 	}
-	return r.view.Load()
+	if v := r.view.Load(); !v.gone {
+		return v
+	}
+	return nil
 }
 
 // read answers from memory where it can: not for what was evicted, and not beyond the head that it
@@ -160,6 +165,7 @@ func weight(r *buffer.Run) int64 {
 
 func (w *window) add(s share) {
 	w.order = append(w.order, s)
+	s.of.shares++
 	s.of.held += s.cost
 	w.held += s.cost
 }
@@ -167,6 +173,7 @@ func (w *window) add(s share) {
 // evict gives up the oldest until the rest fits: an ended run as a whole, of a live run its oldest
 // chunks only, and none that is not in a segment yet: the writer puts it there before long.
 func (w *window) evict() {
+	w.sift()
 	for w.held > w.limit && len(w.order) > 0 {
 		s := w.order[0]
 		if !s.of.over(s.head) {
@@ -174,8 +181,10 @@ func (w *window) evict() {
 		}
 		w.order[0] = share{}
 		w.order = w.order[1:]
+		s.of.shares--
 		switch {
 		case s.of.gone:
+			w.stale--
 		case s.of.view.Load().run.State.Ended():
 			w.forget(s.of.view.Load().run.ID)
 		default:
@@ -184,6 +193,16 @@ func (w *window) evict() {
 			w.held -= s.cost
 		}
 	}
+}
+
+// sift drops the shares of runs that were forgotten, once they are the greater part: a window that never
+// gets full would keep them for ever.
+func (w *window) sift() {
+	if w.stale <= len(w.order)/2 {
+		return
+	}
+	w.order = slices.DeleteFunc(w.order, func(s share) bool { return s.of.gone })
+	w.stale = 0
 }
 
 // trim drops the run's oldest n chunks. The array goes when most of it is dead.
@@ -211,13 +230,14 @@ func (w *window) forget(id ulid.ULID) {
 	w.mu.Unlock()
 	r.gone = true
 	w.held -= r.held
+	w.stale += r.shares
 	r.end()
 }
 
-// end rings for the last time.
+// end rings for the last time. Whoever still knows the run keeps none of its chunks alive.
 func (r *recent) end() {
 	old := r.replace(func(v view) *view {
-		v.gone = true
+		v.gone, v.chunks = true, nil
 		return &v
 	})
 	close(old.bell)

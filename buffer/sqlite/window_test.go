@@ -41,6 +41,32 @@ func TestWindow_IsBounded(t *testing.T) {
 	}
 }
 
+// A window that never gets full keeps nothing of runs that were swept, not even behind one that lives on.
+func TestWindow_GivesUpWhatIsForgotten(t *testing.T) {
+	w := newWindow(1 << 20)
+	live := &draft{run: buffer.Run{ID: ulid.Make(), State: buffer.Idle}, fresh: true}
+	w.publish(live)
+	grow(w, live.run.ID, buffer.Streaming, 10)
+	for range 1000 {
+		d := &draft{run: buffer.Run{ID: ulid.Make(), State: buffer.Idle}, fresh: true}
+		w.publish(d)
+		grow(w, d.run.ID, buffer.Streaming, 10)
+		grow(w, d.run.ID, buffer.Completed, 10)
+		r := w.runs[d.run.ID]
+		w.forget(d.run.ID)
+		w.evict()
+		if v := r.view.Load(); v.chunks != nil {
+			t.Fatalf("%d chunks are kept of a run that was forgotten", len(v.chunks))
+		}
+	}
+	if n := len(w.order); n > 10 {
+		t.Errorf("%d shares are kept of one run", n)
+	}
+	if w.held != w.runs[live.run.ID].held {
+		t.Errorf("the window holds %d bytes, its only run %d", w.held, w.runs[live.run.ID].held)
+	}
+}
+
 // What was handed out stays as it was while the run grows and is evicted.
 func TestWindow_PagesDoNotChange(t *testing.T) {
 	w := newWindow(4 << 10)

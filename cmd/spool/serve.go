@@ -99,7 +99,11 @@ func (c *serveCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	store, err := sqlite.Open(ctx, sqlite.Config{Dir: set.Data, Sync: set.Sync, Window: set.Limits.Window, Log: log})
+	points, err := newFailpoints()
+	if err != nil {
+		return err
+	}
+	store, err := sqlite.Open(ctx, sqlite.Config{Dir: set.Data, Sync: set.Sync, Window: set.Limits.Window, Log: log, Fault: points.log()})
 	if err != nil {
 		return err
 	}
@@ -114,7 +118,7 @@ func (c *serveCmd) Run() error {
 
 	s := &service{
 		cmd: c, started: set, log: log, level: level, store: store, secret: secret, tracer: tracer,
-		metrics: api.NewMetrics(), address: listener.Addr(),
+		metrics: api.NewMetrics(), address: listener.Addr(), points: points,
 	}
 	s.metrics.Recovered(sealed)
 	s.metrics.Disk(func() (used, free int64) { return measure(set.Data) })

@@ -29,6 +29,7 @@ type service struct {
 	address net.Addr
 	admin   net.Addr // nil where there is no admin listener
 	record  *console.Record
+	points  failpoints
 
 	front, back switched // of the listener, and of the admin listener
 
@@ -92,7 +93,7 @@ func (s *service) connect(set settings, routes map[string]provider.Route) {
 		observe = append(observe, s.tracer)
 	}
 	if s.runs == nil {
-		s.client = provider.NewClient(longestConnect(routes), set.Limits.ProviderHeaders)
+		s.client = s.newClient(set, routes)
 		s.runs = buffer.NewRuns(s.store, s.client, set.runs(observe), s.log)
 		s.figures = s.metrics.Handler(s.runs)
 		return
@@ -100,12 +101,16 @@ func (s *service) connect(set settings, routes map[string]provider.Route) {
 	old := s.client
 	before, err := s.now.routes()
 	if err != nil || longestConnect(before) != longestConnect(routes) || s.now.Limits.ProviderHeaders != set.Limits.ProviderHeaders {
-		s.client = provider.NewClient(longestConnect(routes), set.Limits.ProviderHeaders)
+		s.client = s.newClient(set, routes)
 	}
 	s.runs.Configure(s.client, set.runs(observe))
 	if old != s.client {
 		old.CloseIdle() // what live runs use of it closes by itself when it has idled
 	}
+}
+
+func (s *service) newClient(set settings, routes map[string]provider.Route) *provider.Client {
+	return s.points.over(provider.NewClient(longestConnect(routes), set.Limits.ProviderHeaders))
 }
 
 func (s *service) newServer(set settings, routes map[string]provider.Route) *api.Server {

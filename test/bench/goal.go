@@ -44,6 +44,7 @@ func fixedGoals() map[string]goal {
 		"logflat: " + inKept:       {of: own, limit: number(1.6)},
 		"logpaced: " + inKept:      {of: own, limit: number(1.6)},
 		"logflat: " + inWAL:        {of: own, limit: number(4)},
+		"retention: " + inGrown:    {of: own, limit: number(1.25)},
 		"keptstart: " + inStart:    {of: own, limit: number(2)},
 		"keptflat100: " + inRate:   {least: true, of: ratio, limit: number(0.9), why: "x empty"},
 		"keptpaced100: " + inCPU:   {of: ratio, limit: number(1.1), why: "x empty"},

@@ -43,27 +43,30 @@ type job struct {
 
 // outcome is what one load process has measured. CPU times are seconds.
 type outcome struct {
-	Seconds     float64 `json:"seconds"`
-	Events      int64   `json:"events"` // within those
-	LatencyP50  float64 `json:"latency_p50_us"`
-	LatencyP99  float64 `json:"latency_p99_us"`
-	FirstP50    float64 `json:"first_p50_us"`
-	FirstP99    float64 `json:"first_p99_us"`
-	TargetCPU   float64 `json:"target_cpu"`
-	ProviderCPU float64 `json:"provider_cpu"`
-	ClientCPU   float64 `json:"client_cpu"`
-	Others      float64 `json:"others"`      // share of the machine that unrelated processes took
-	Resident    float64 `json:"resident"`    // bytes for each stream that is held
-	Memory      float64 `json:"memory"`      // resident bytes of all processes under test, after the measurement
-	Allocations float64 `json:"allocations"` // of the program under test, where it tells
-	Bytes       int64   `json:"bytes"`       // of events that were caught up with, or logged
-	WAL         int64   `json:"wal"`         // bytes written to the write-ahead log
-	Written     int64   `json:"written"`     // bytes written to the disk in all
-	Kept        int64   `json:"kept"`        // bytes of the data folder after a clean stop
-	Reads       float64 `json:"reads"`       // read system calls for each event, whatever the number of tailers
-	Start       float64 `json:"start"`       // seconds
-	Run         string  `json:"run,omitempty"`
-	Checks      tally   `json:"checks"`
+	Seconds       float64 `json:"seconds"`
+	Events        int64   `json:"events"` // within those
+	LatencyP50    float64 `json:"latency_p50_us"`
+	LatencyP99    float64 `json:"latency_p99_us"`
+	LatencyP999   float64 `json:"latency_p999_us"`
+	FirstP50      float64 `json:"first_p50_us"`
+	FirstP99      float64 `json:"first_p99_us"`
+	TargetCPU     float64 `json:"target_cpu"`
+	ProviderCPU   float64 `json:"provider_cpu"`
+	ClientCPU     float64 `json:"client_cpu"`
+	Others        float64 `json:"others"`            // share of the machine that unrelated processes took
+	Resident      float64 `json:"resident"`          // bytes for each stream that is held
+	Memory        float64 `json:"memory"`            // resident bytes of all processes under test, after the measurement
+	Allocations   float64 `json:"allocations"`       // of the program under test, where it tells
+	Bytes         int64   `json:"bytes"`             // of events that were caught up with, or logged
+	WAL           int64   `json:"wal"`               // bytes written to the write-ahead log
+	Written       int64   `json:"written"`           // bytes written to the disk in all
+	Kept          int64   `json:"kept"`              // bytes of the data folder after a clean stop
+	Reads         float64 `json:"reads"`             // read system calls for each event, whatever the number of tailers
+	ReleasingP999 float64 `json:"releasing_p999_us"` // of commits beside a release
+	Grown         float64 `json:"grown"`             // the log's file after the last generation, to what it was after the first
+	Start         float64 `json:"start"`             // seconds
+	Run           string  `json:"run,omitempty"`
+	Checks        tally   `json:"checks"`
 }
 
 // load does the job that its argument describes and prints the outcome.
@@ -90,6 +93,8 @@ func (j job) do(ctx context.Context) (outcome, error) {
 		return j.hold(ctx)
 	case wake:
 		return j.wake(ctx)
+	case retain:
+		return j.retain(ctx)
 	case catchup:
 		return j.catchUp(ctx)
 	case logged:

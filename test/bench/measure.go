@@ -17,6 +17,10 @@ const (
 	inKept     = "disk, bytes/byte of event"
 	inWAL      = "WAL, bytes/byte of event"
 	inWritten  = "written in all, bytes/byte of event"
+	inQuiet    = "commit p99.9, ms"
+	inRelease  = "commit p99.9 while chunks are released, ms"
+	inReleased = "chunks released/s"
+	inGrown    = "file, after 3 generations to after the first"
 	inStart    = "start, s"
 )
 
@@ -64,6 +68,13 @@ func measuresOf(k kind) []measureOf {
 			{inKept, perByte(func(o outcome) int64 { return o.Kept })},
 			{inWAL, perByte(func(o outcome) int64 { return o.WAL })},
 			{inWritten, perByte(func(o outcome) int64 { return o.Written })},
+		}
+	case retain:
+		return []measureOf{
+			{inQuiet, func(o outcome) float64 { return o.LatencyP999 / 1000 }},
+			{inRelease, func(o outcome) float64 { return o.ReleasingP999 / 1000 }},
+			{inReleased, rate.of},
+			{inGrown, func(o outcome) float64 { return o.Grown }},
 		}
 	case startup:
 		return []measureOf{{inStart, func(o outcome) float64 { return o.Start }}}

@@ -22,6 +22,13 @@ func TestWake_EveryCursorReadsToTheEnd(t *testing.T) {
 	}
 }
 
+func TestRetain_ReleasesEveryGeneration(t *testing.T) {
+	o, err := job{Kind: retain, Streams: 3, Events: 10, Measure: 30 * time.Millisecond, Data: t.TempDir()}.do(t.Context())
+	if err != nil || o.Events != generations*30 || o.LatencyP999 == 0 || o.ReleasingP999 == 0 || o.Grown < 1 {
+		t.Errorf("got %+v %v", o, err)
+	}
+}
+
 func TestKeep_StoresWholeRuns(t *testing.T) {
 	dir := t.TempDir()
 	if err := keep(t.Context(), []string{dir, "20"}); err != nil {

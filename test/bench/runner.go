@@ -81,7 +81,7 @@ func (r *runner) measureOne(ctx context.Context, s scenario, t target) (o outcom
 	}
 	defer drop()
 	j := job{Kind: s.kind, Streams: s.streams, Events: int64(s.events), Rate: s.rate, Opening: r.opening, Measure: r.measure, Data: data}
-	if s.kind == wake {
+	if s.kind == wake || s.kind == retain {
 		return r.load(ctx, j)
 	}
 	upstream, err := start(ctx, r.self, "provider")

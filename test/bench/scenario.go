@@ -9,15 +9,17 @@ import (
 
 // The traffic of all scenarios.
 const (
-	eventSize  = 100 // bytes, with the blank line
-	paceRate   = 50  // events a second and stream where it is paced
-	flatRun    = 20_000
-	pacedRun   = paceRate * 600 // longer than any measurement
-	firstRun   = 5
-	longRun    = 100_000 // that is caught up with
-	costRate   = 10_000  // events a second, whatever the number of runs that they come from
-	maxIdle    = 20_000
-	tailerMany = 1000
+	eventSize   = 100 // bytes, with the blank line
+	paceRate    = 50  // events a second and stream where it is paced
+	flatRun     = 20_000
+	pacedRun    = paceRate * 600 // longer than any measurement
+	firstRun    = 5
+	longRun     = 100_000 // that is caught up with
+	costRate    = 10_000  // events a second, whatever the number of runs that they come from
+	maxIdle     = 20_000
+	tailerMany  = 1000
+	releaseMany = 1_000_000 // chunks of a generation
+	releaseRun  = 4000
 )
 
 // kind is what a scenario is about, and so which numbers of it are worth reading.
@@ -33,6 +35,7 @@ const (
 	wake    kind = "wake"    // cursors on the engine itself, all of one run that goes on
 	catchup kind = "catchup" // reading of a run that has ended, from any position, out of the file
 	logged  kind = "logged"  // what a known number of events does to the disk
+	retain  kind = "retain"  // the release of many chunks beside a writer, on the engine itself
 	startup kind = "startup" // from the start of the process to its being ready
 )
 
@@ -69,6 +72,7 @@ func scenarios() []scenario {
 		scenario{name: "catchup", kind: catchup, streams: 1, events: longRun, of: targetSpool},
 		scenario{name: "logflat", kind: logged, streams: 100, events: 3000, of: targetSpool},
 		scenario{name: "logpaced", kind: logged, streams: 100, events: paceRate * 3, rate: paceRate, of: targetSpool},
+		scenario{name: "retention", kind: retain, streams: releaseMany / releaseRun, events: releaseRun, of: targetSpool},
 	)
 	kept := []scenario{
 		{name: "keptstart", kind: startup},

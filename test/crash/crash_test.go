@@ -31,7 +31,7 @@ type tally struct {
 }
 
 func TestKill_LosesNothing(t *testing.T) {
-	binary := build(t)
+	path := build(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	var mu sync.Mutex
@@ -40,7 +40,7 @@ func TestKill_LosesNothing(t *testing.T) {
 		for n := range folders {
 			t.Run(fmt.Sprint(n), func(t *testing.T) {
 				t.Parallel()
-				f := newFolder(t, binary, fmt.Sprintf("k%d", n), rand.New(rand.NewPCG(seed, uint64(n))), syncOf(n)...)
+				f := newFolder(t, path, fmt.Sprintf("k%d", n), rand.New(rand.NewPCG(seed, uint64(n))), syncOf(n)...)
 				defer func() {
 					mu.Lock()
 					defer mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	random "math/rand/v2"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/spool-dev/spool/api/wire"
+	"github.com/spool-dev/spool/test/binary"
 	"github.com/spool-dev/spool/test/fakellm"
 )
 
@@ -42,11 +42,11 @@ type folder struct {
 	young bool                // no life has served yet: there may be no log to check
 }
 
-func newFolder(t *testing.T, binary, name string, rng *random.Rand, args ...string) *folder {
+func newFolder(t *testing.T, path, name string, rng *random.Rand, args ...string) *folder {
 	t.Helper()
 	fake := fakellm.Start(t, fakellm.Config{})
 	return &folder{
-		service: service{binary: binary, dir: filepath.Join(t.TempDir(), "data"), provider: fake.URL, log: logFile(t)},
+		service: newService(t, path, fake.URL),
 		tally:   tally{states: map[string]int{}},
 		t:       t, rng: rng, fake: fake, args: args, name: name, ended: map[string]wire.Run{}, young: true,
 	}
@@ -73,7 +73,7 @@ func (f *folder) killWhileStarting() {
 func (f *folder) killAtWork() {
 	p := f.serve(f.t, f.args...)
 	f.young = false
-	a := newAgent(p.url)
+	a := newAgent(p.URL)
 	f.verify(a, f.fresh)
 
 	moment := time.Duration(1 + f.rng.Int64N(int64(lastMoment)))
@@ -96,15 +96,15 @@ func (f *folder) killAtWork() {
 }
 
 // end is kill -9, and a look at what it left behind.
-func (f *folder) end(p *process) {
+func (f *folder) end(p *binary.Process) {
 	select {
-	case <-p.exited:
-		f.wrong("it ended by itself: %q", p.strays)
+	case <-p.Exited:
+		f.wrong("it ended by itself: %q", p.Strays)
 	default:
 	}
-	p.kill()
+	p.Kill()
 	f.kills++
-	for _, line := range p.strays {
+	for _, line := range p.Strays {
 		f.wrong("it printed %q", line)
 	}
 	f.look()
@@ -115,7 +115,7 @@ func (f *folder) look() {
 	if f.young {
 		return
 	}
-	if err := f.check(f.t.Context()); err != nil {
+	if err := f.Check(f.t.Context()); err != nil {
 		f.wrong("%v", err)
 	}
 }
@@ -159,14 +159,14 @@ func (f *folder) plan(moment time.Duration) plan {
 // and counts.
 func (f *folder) finish() {
 	p := f.serve(f.t, f.args...)
-	a := newAgent(p.url)
+	a := newAgent(p.URL)
 	f.verify(a, f.calls)
 	f.count(f.list(f.t.Context(), a))
 	f.verifyBodies()
 	a.close()
-	p.term(f.t)
-	if code := p.code(f.t); code != 0 {
-		f.wrong("SIGTERM: exit code %d", code)
+	term(f.t, p)
+	if exit := code(f.t, p); exit != 0 {
+		f.wrong("SIGTERM: exit code %d", exit)
 	}
 	f.look()
 }

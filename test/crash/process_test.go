@@ -1,169 +1,74 @@
 package crash
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
+
+	"github.com/spool-dev/spool/test/binary"
 )
 
-// patience is how long anything may take before the test gives it up as hung.
-const patience = 30 * time.Second
+const patience = binary.Patience
 
-const program = "github.com/spool-dev/spool/cmd/spool"
-
-// sources lists the files of this module that the binary is made of.
-const sources = `{{if .Module}}{{if .Module.Main}}{{range .GoFiles}}{{$.Dir}}/{{.}}
-{{end}}{{range .EmbedFiles}}{{$.Dir}}/{{.}}
-{{end}}{{end}}{{end}}`
-
-// build makes the binary as it is shipped, without the race detector. It looks at each of the
-// sources, so that go test does not take an old result for one of theirs.
-func build(t *testing.T) string {
+func build(t *testing.T, flags ...string) string {
 	t.Helper()
-	list, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", sources, program).Output()
+	path, err := binary.Build(t.Context(), t.TempDir(), flags...)
 	if err != nil {
-		t.Fatal("go list: ", err)
+		t.Fatal(err)
 	}
-	for file := range strings.FieldsFuncSeq(string(list), func(r rune) bool { return r == '\n' }) {
-		if _, err := os.Stat(file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	binary := filepath.Join(t.TempDir(), "spool")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, program).CombinedOutput()
-	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return binary
+	return path
 }
 
 // service is the binary and what it is started with, life after life.
-type service struct {
-	binary   string
-	dir      string // the data folder
-	provider string // base URL of the provider openai
-	log      io.Writer
-}
+type service struct{ binary.Service }
 
-// process is one life of the service.
-type process struct {
-	cmd    *exec.Cmd
-	ready  chan struct{} // closed when it serves; url and recovered are known then
-	exited chan struct{} // closed when it has ended; strays is known then
-
-	url       string
-	recovered int      // how many runs of a dead owner it found
-	strays    []string // what it printed that is no log line: a panic, a refusal to start
+// newService is one in front of a provider, whose base URL is given.
+func newService(t *testing.T, path, provider string) service {
+	t.Helper()
+	return service{binary.Service{
+		Path: path, Dir: filepath.Join(t.TempDir(), "data"), Args: []string{"--provider", "openai=" + provider}, Log: logFile(t),
+	}}
 }
 
 // start starts a life. It does not wait until the process serves.
-func (s service) start(t *testing.T, args ...string) *process {
+func (s service) start(t *testing.T, args ...string) *binary.Process {
 	t.Helper()
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.dir, "--provider", "openai=" + s.provider}, args...)
-	p := &process{cmd: exec.Command(s.binary, args...), ready: make(chan struct{}), exited: make(chan struct{})}
-	p.cmd.Env = []string{} // no setting comes from outside
-	stderr, err := p.cmd.StderrPipe()
+	p, err := s.Start(args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go p.follow(stderr, s.log)
-	t.Cleanup(p.kill)
+	t.Cleanup(p.Kill)
 	return p
 }
 
 // serve starts a life and returns once it serves.
-func (s service) serve(t *testing.T, args ...string) *process {
+func (s service) serve(t *testing.T, args ...string) *binary.Process {
 	t.Helper()
-	p := s.start(t, args...)
-	select {
-	case <-p.ready:
-	case <-p.exited:
-		t.Fatalf("spool did not start: %q", p.strays)
-	case <-time.After(patience):
-		t.Fatal("spool does not serve")
+	p, err := s.Serve(args...)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(p.Kill)
 	return p
 }
 
-// check runs `spool check` on the data folder; its error holds what was found.
-func (s service) check(ctx context.Context) error {
-	if out, err := exec.CommandContext(ctx, s.binary, "check", s.dir).CombinedOutput(); err != nil {
-		return fmt.Errorf("spool check: %w\n%s", err, out)
+// code waits for the process's own end and returns its exit code.
+func code(t *testing.T, p *binary.Process) int {
+	t.Helper()
+	code, err := p.Code()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
-}
-
-// follow reads the process's log until it ends.
-func (p *process) follow(stderr io.Reader, log io.Writer) {
-	defer close(p.exited)
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		fmt.Fprintln(log, lines.Text()) // for people; nothing depends on it
-		var line struct {
-			Msg, Address string
-			Recovered    int
-		}
-		if json.Unmarshal(lines.Bytes(), &line) != nil {
-			p.strays = append(p.strays, lines.Text())
-			continue
-		}
-		if line.Msg == "serving" {
-			p.url, p.recovered = "http://"+line.Address, line.Recovered
-			close(p.ready)
-		}
-	}
-	_ = p.cmd.Wait() // the exit code is in ProcessState
-}
-
-// kill is kill -9. It returns when the process is gone.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended already
-	<-p.exited
+	return code
 }
 
 // term asks the process to stop.
-func (p *process) term(t *testing.T) {
+func term(t *testing.T, p *binary.Process) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.Term(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// insist asks the process to stop, as a person does who presses the keys again, until it has.
-func (p *process) insist() {
-	for hung := time.After(patience); ; {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended just now
-		select {
-		case <-p.exited:
-			return
-		case <-hung:
-			return
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
-// code waits for the process's own end and returns its exit code; -1 is a signal's.
-func (p *process) code(t *testing.T) int {
-	t.Helper()
-	select {
-	case <-p.exited:
-	case <-time.After(patience):
-		t.Fatal("spool does not stop")
-	}
-	return p.cmd.ProcessState.ExitCode()
 }
 
 // logFile is where the processes of a test print to.

@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spool-dev/spool/test/binary"
 	"github.com/spool-dev/spool/test/fakellm"
 )
 
 func TestTerm_EndsCleanly(t *testing.T) {
-	binary := build(t)
+	path := build(t)
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *stopping)
@@ -26,7 +27,7 @@ func TestTerm_EndsCleanly(t *testing.T) {
 		{"a second signal ends at once", secondSignal},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := newFolder(t, binary, "t", rand.New(rand.NewPCG(1, 2)))
+			f := newFolder(t, path, "t", rand.New(rand.NewPCG(1, 2)))
 			test.run(t, &stopping{folder: f, t: t})
 		})
 	}
@@ -36,7 +37,7 @@ func TestTerm_EndsCleanly(t *testing.T) {
 type stopping struct {
 	*folder
 	t       *testing.T
-	p       *process
+	p       *binary.Process
 	a       *agent
 	clients sync.WaitGroup
 }
@@ -52,7 +53,7 @@ const (
 func (s *stopping) begin(open <-chan struct{}, args ...string) {
 	s.t.Helper()
 	s.p = s.serve(s.t, args...)
-	s.a = newAgent(s.p.url)
+	s.a = newAgent(s.p.URL)
 	s.t.Cleanup(s.a.close)
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	s.t.Cleanup(cancel)
@@ -101,14 +102,14 @@ func (s *stopping) found() (states map[string]int, recovered int) {
 	s.young = false
 	s.look()
 	p := s.serve(s.t)
-	a := newAgent(p.url)
+	a := newAgent(p.URL)
 	defer a.close()
 	states = map[string]int{}
 	for _, r := range s.list(s.t.Context(), a) {
 		states[strings.TrimSpace(r.State+" "+r.Reason)]++
 	}
 	s.look()
-	return states, p.recovered
+	return states, p.Recovered
 }
 
 func (s *stopping) expect(states map[string]int, want string, n int) {
@@ -121,7 +122,7 @@ func (s *stopping) expect(states map[string]int, want string, n int) {
 func withinGrace(t *testing.T, s *stopping) {
 	open := make(chan struct{})
 	s.begin(open, "--grace=1m")
-	s.p.term(t)
+	term(t, s.p)
 	s.drained()
 	late := newCall("late", "", steady(s.rng, "late"))
 	if got := s.a.post(t.Context(), late, math.MaxInt64, ignore); got.status != http.StatusServiceUnavailable || !strings.Contains(string(got.bytes), "draining") {
@@ -129,8 +130,8 @@ func withinGrace(t *testing.T, s *stopping) {
 	}
 	close(open)
 	s.clients.Wait()
-	if code := s.p.code(t); code != 0 {
-		t.Errorf("exit code %d, printed %q", code, s.p.strays)
+	if exit := code(t, s.p); exit != 0 {
+		t.Errorf("exit code %d, printed %q", exit, s.p.Strays)
 	}
 	for _, c := range s.calls {
 		if got := c.seen[0]; got.status != 200 || !got.clean || !bytes.Equal(got.bytes, c.all()) {
@@ -146,10 +147,10 @@ func withinGrace(t *testing.T, s *stopping) {
 
 func beyondGrace(t *testing.T, s *stopping) {
 	s.begin(nil, "--grace=300ms")
-	s.p.term(t)
+	term(t, s.p)
 	s.clients.Wait()
-	if code := s.p.code(t); code != 0 {
-		t.Errorf("exit code %d, printed %q", code, s.p.strays)
+	if exit := code(t, s.p); exit != 0 {
+		t.Errorf("exit code %d, printed %q", exit, s.p.Strays)
 	}
 	for i, c := range s.calls {
 		got := c.seen[0]
@@ -175,11 +176,11 @@ func beyondGrace(t *testing.T, s *stopping) {
 // secondSignal has no grace that would end: only a second signal can.
 func secondSignal(t *testing.T, s *stopping) {
 	s.begin(nil)
-	s.p.term(t)
+	term(t, s.p)
 	s.drained()
-	s.p.insist()
-	if code := s.p.code(t); code != 1 {
-		t.Errorf("exit code %d, printed %q", code, s.p.strays)
+	s.p.Insist()
+	if exit := code(t, s.p); exit != 1 {
+		t.Errorf("exit code %d, printed %q", exit, s.p.Strays)
 	}
 	s.clients.Wait()
 	states, recovered := s.found()

@@ -122,13 +122,13 @@ func (b *bench) wantRefused() {
 	}
 }
 
-// wantSealed heals the disk and checks what is left of the run: its first n events, told as interrupted.
-func (b *bench) wantSealed(id string, n int) {
+// wantSealed heals the disk and checks what is left of the run: its first events, told as interrupted.
+func (b *bench) wantSealed(id string, least, most int64) {
 	b.t.Helper()
 	b.disk.heal()
 	run := b.Await(id, buffer.Interrupted)
-	if run.Reason != buffer.Storage || run.Head != int64(n) {
-		b.t.Errorf("the run is %s %q at %d, want it cut at %d", run.State, run.Reason, run.Head, n)
+	if run.Reason != buffer.Storage || run.Head < least || run.Head > most {
+		b.t.Errorf("the run is %s %q at %d, want it cut at %d to %d", run.State, run.Reason, run.Head, least, most)
 	}
 	for begun := time.Now(); b.Do("GET", "/readyz", "").Status != http.StatusOK; { // the end is seen a moment before
 		if time.Since(begun) > patience {
@@ -137,7 +137,7 @@ func (b *bench) wantSealed(id string, n int) {
 	}
 	sends := b.Fake.Count("")
 	a := b.Do("POST", "/openai/v1/chat/completions", rig.ChatBody, "Idempotency-Key", "k")
-	told, stored := bytes.CutPrefix(a.Body, b.bytes(0, n))
+	told, stored := bytes.CutPrefix(a.Body, b.bytes(0, int(run.Head)))
 	if !stored || a.Err == nil || !strings.Contains(string(told), "storage") || b.Fake.Count("") != sends {
 		b.t.Errorf("its repeat: %q, %v, %d sends", a.Body, a.Err, b.Fake.Count("")-sends)
 	}
@@ -187,7 +187,7 @@ func refusedMidway(t *testing.T, c *count, err error) {
 	if late := b.Do("GET", "/runs/"+id+"/resume?from=3", "", "X-Buffer-Heartbeat", "off"); late.Header.Get("X-Buffer-Next") != "3" {
 		t.Errorf("who comes late may resume from %q", late.Header.Get("X-Buffer-Next"))
 	}
-	b.wantSealed(id, 3)
+	b.wantSealed(id, 3, 3)
 }
 
 func refusedAtOnce(t *testing.T, c *count) {
@@ -213,7 +213,7 @@ func refusedAtOnce(t *testing.T, c *count) {
 	}
 	defer r.resp.Body.Close()
 	b.wantCut(r.resp.Body, 0)
-	b.wantSealed(r.resp.Header.Get("X-Buffer-Run-Id"), 0)
+	b.wantSealed(r.resp.Header.Get("X-Buffer-Run-Id"), 0, 0)
 }
 
 func refusedAtTheEnd(t *testing.T, c *count) {
@@ -223,7 +223,7 @@ func refusedAtTheEnd(t *testing.T, c *count) {
 	b.disk.breakAt(sqlite.AtFinish, syscall.ENOSPC, -1)
 	close(b.open)
 	b.wantCut(resp.Body, 6)
-	b.wantSealed(resp.Header.Get("X-Buffer-Run-Id"), 6)
+	b.wantSealed(resp.Header.Get("X-Buffer-Run-Id"), 6, 7) // the last event may come before the end of the body
 }
 
 func keptThough(t *testing.T, c *count) {
