@@ -18,11 +18,11 @@ var (
 )
 
 func insertArrivals(n int) string {
-	return `INSERT INTO arrivals (id, run, pos, start, sizes, data) VALUES (?, ?, ?, ?, ?, ?)` + strings.Repeat(", (?, ?, ?, ?, ?, ?)", n-1)
+	return `INSERT INTO arrivals (id, run, pos, start, sizes, data, cipher) VALUES (?, ?, ?, ?, ?, ?, ?)` + strings.Repeat(", (?, ?, ?, ?, ?, ?, ?)", n-1)
 }
 
 const (
-	insertSegment = `INSERT INTO segments (run, pos, start, sizes, data) VALUES (?, ?, ?, ?, ?)`
+	insertSegment = `INSERT INTO segments (run, pos, start, sizes, data, cipher) VALUES (?, ?, ?, ?, ?, ?)`
 	settleRun     = `UPDATE runs SET head = ?, bytes = ? WHERE run = ? AND owner = ? AND ended IS NULL`
 )
 
@@ -44,8 +44,8 @@ func (t *tx) write() error {
 		case len(d.added) > 0:
 			t.w.arrival++
 			d.arrival, t.last = t.w.arrival, d
-			p := pack(d.added)
-			values = append(values, d.arrival, d.row, p.pos, p.start, p.sizes, p.data)
+			p := pack(d.added).encrypt(d.key)
+			values = append(values, d.arrival, d.row, p.pos, p.start, p.sizes, p.data, p.cipher)
 		}
 	}
 	return t.insertArrivals(values)
@@ -68,8 +68,8 @@ func (t *tx) settle(d *draft) error {
 	for len(rest) > 0 {
 		var segment []buffer.Chunk
 		segment, rest = cut(rest)
-		p := pack(segment)
-		if _, err := t.exec(insertSegment, d.row, p.pos, p.start, p.sizes, p.data); err != nil {
+		p := pack(segment).encrypt(d.key)
+		if _, err := t.exec(insertSegment, d.row, p.pos, p.start, p.sizes, p.data, p.cipher); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (t *tx) settle(d *draft) error {
 }
 
 func (t *tx) insertArrivals(values []any) error {
-	const width = 6
+	const width = 7
 	for len(values) > 0 {
 		query, n := insertOne, width
 		if len(values) >= insertRows*width {
