@@ -97,7 +97,11 @@ func (c *serveCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	store, err := sqlite.Open(ctx, sqlite.Config{Dir: set.Data, Sync: set.Sync, Window: set.Limits.Window, Log: log})
+	keys, err := set.Encryption.keys()
+	if err != nil {
+		return err
+	}
+	store, err := sqlite.Open(ctx, sqlite.Config{Dir: set.Data, Sync: set.Sync, Window: set.Limits.Window, Log: log, Keys: keys})
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,8 @@ type settings struct {
 	Secret         string `koanf:"secret" fixed:"true" secret:"true" help:"For run tokens and the hashes of credentials; empty: made once in the data folder."`
 	PreviousSecret string `koanf:"previous_secret" fixed:"true" secret:"true" help:"The one before it: its run tokens stay valid, no new ones are made."`
 
+	Encryption encryptionSettings `koanf:"encryption" help:"Of what is stored of answers (docs/security.md). Off without keys."`
+
 	TLS       tlsSettings                 `koanf:"tls" help:"PEM files, both or none: serve TLS."`
 	CORS      corsSettings                `koanf:"cors" help:"Which pages may read answers."`
 	Auth      authSettings                `koanf:"auth" help:"Who may call. Without keys, a caller is the credential that goes to the provider."`
@@ -161,8 +163,9 @@ func (s settings) validate() error {
 	for _, name := range slices.Sorted(maps.Keys(s.Auth.Keys)) {
 		say(len(s.Auth.Keys[name]) < 16, fmt.Sprintf("auth.keys.%s: a buffer key needs at least 16 characters", name))
 	}
-	_, err := s.routes()
-	return errors.Join(append(all, err)...)
+	_, keys := s.Encryption.keys()
+	_, routes := s.routes()
+	return errors.Join(append(all, keys, routes)...)
 }
 
 // validate refuses what would be no limit. The window alone may be below 0: none.
