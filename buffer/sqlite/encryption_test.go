@@ -17,9 +17,11 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/pressly/goose/v3"
 
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/provider"
+	"github.com/spool-dev/spool/migrations"
 )
 
 // key is the key of that name that every test has.
@@ -358,4 +360,41 @@ func TestEncryption_NoncesDiffer(t *testing.T) {
 		t.Errorf("%d rows have %d nonces", rows.Int64, nonces.Int64)
 	}
 	must(t, s.Close())
+}
+
+// A log of the first schema, which knew no encryption, is brought up to date and goes on.
+func TestEncryption_ALogOfBeforeGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	db := openPool(filepath.Join(dir, fileName), 1, fixerPragmas("off"))
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, migrations.FS)
+	must(t, err)
+	_, err = p.UpTo(t.Context(), firstEncrypted-1)
+	must(t, err)
+	must(t, db.Close())
+	id := ulid.Make()
+	for _, query := range []string{
+		`INSERT INTO owners (started) VALUES (1)`,
+		`INSERT INTO runs (run, id, caller, owner, state, ttl, created) VALUES (1, '` + id.String() + `', 'c', 1, 'streaming', 1, 1)`,
+		`INSERT INTO calls (run, key, body_hash, retry_of, method, path, provider, route, dialect, model, stream, kind, operation, turn, tags,
+			budget_attempts, budget_elapsed, budget_cost, budget_spent, header) VALUES (1, '', '', '', '', '', '', '', '', '', 0, '', '', '', '{}', 1, 1, 0, 0, '{"X":["y"]}')`,
+		`INSERT INTO attempts (run, n, route, model, sent, status, request_id, class, sent_state, action, why, hint, first_byte, billed, reused_conn,
+			request_bytes, preamble_bytes, content_bytes) VALUES (1, 1, '', '', 1, 0, '', '', '', '', '', 0, 0, 'unknown', 0, 0, 0, 0)`,
+		`INSERT INTO arrivals (run, pos, start, sizes, data) VALUES (1, 0, 0, '[1,2]', X'616262')`,
+	} {
+		execute(t, dir, query)
+	}
+	s := openHidden(t, dir, key("one"))
+	_, err = s.Recover(t.Context())
+	must(t, err)
+	r, err := s.Get(t.Context(), id)
+	must(t, err)
+	page, err := s.Read(t.Context(), id, 0, 1<<20)
+	must(t, err)
+	if r.State != buffer.Interrupted || r.EncryptedWith != "" || r.Header.Get("X") != "y" || len(page.Chunks) != 2 || string(page.Chunks[1].Data) != "bb" {
+		t.Errorf("the run is %+v, its chunks %v", r, page.Chunks)
+	}
+	hidden := told(t, s, buffer.Interrupted)
+	wantTold(t, s, hidden.ID)
+	must(t, s.Close())
+	wantSound(t, dir, key("one"))
 }
