@@ -32,11 +32,12 @@ type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 // rig is a Runs over real SQLite with the scripted provider behind it.
 type rig struct {
 	*testing.T
-	url   string          // of the provider
-	fake  *fakellm.Server // nil where the test brings a provider of its own
-	store *sqlite.Store
-	runs  *buffer.Runs
-	dir   string
+	url    string          // of the provider
+	fake   *fakellm.Server // nil where the test brings a provider of its own
+	store  *sqlite.Store
+	client *provider.Client
+	runs   *buffer.Runs
+	dir    string
 
 	row    string // of the table that is being tested, where there is one
 	before int    // requests that the provider had got when it began
@@ -81,13 +82,13 @@ func newRig(t *testing.T, url string, over http.RoundTripper) *rig {
 	if r.store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: r.dir, Sync: "normal", Log: log}); err != nil {
 		t.Fatal(err)
 	}
-	client := provider.NewClientOver(over)
-	r.runs = buffer.NewRuns(r.store, client, buffer.Config{}, log)
+	r.client = provider.NewClientOver(over)
+	r.runs = buffer.NewRuns(r.store, r.client, buffer.Config{}, log)
 	t.Cleanup(func() {
 		now, cancel := context.WithCancel(context.Background())
 		cancel() // no grace
 		r.runs.Drain(now)
-		client.CloseIdle()
+		r.client.CloseIdle()
 		if err := r.store.Close(); err != nil {
 			t.Error(err)
 		}

@@ -65,6 +65,7 @@ type limitSettings struct {
 	HeaderBytes     int           `koanf:"header_bytes" default:"1048576" fixed:"true" help:"Of a request's headers."`
 	Idle            time.Duration `koanf:"idle" default:"2m" fixed:"true" help:"Of a connection between two requests."`
 	Body            int64         `koanf:"body" default:"67108864" help:"Of a call's body."`
+	Bodies          int64         `koanf:"bodies" default:"536870912" help:"Of the bodies of all calls that may have to be sent again, each until its first content; at least body."`
 	BodyTime        time.Duration `koanf:"body_time" default:"5m" help:"For a request's body to come."`
 	BodyGap         time.Duration `koanf:"body_gap" default:"1m" help:"Between two reads of the body of a call that passes through."`
 	ProviderHeaders int64         `koanf:"provider_headers" default:"1048576" help:"Of an answer's headers, informational ones included."`
@@ -178,13 +179,16 @@ func (l limitSettings) validate() error {
 			all = append(all, fmt.Errorf("limits.%s: must not be negative; 0 is the default", name))
 		}
 	}
+	if l.Bodies > 0 && l.Bodies < l.Body {
+		all = append(all, fmt.Errorf("limits.bodies: %d must be at least limits.body, %d", l.Bodies, l.Body))
+	}
 	return errors.Join(all...)
 }
 
 // runs is what the settings say about runs.
 func (s settings) runs(o buffer.Observer) buffer.Config {
 	return buffer.Config{
-		MaxChunk: s.Limits.Chunk, MaxRun: s.Limits.Run, MaxEvents: s.Limits.Events, Observe: o,
+		MaxChunk: s.Limits.Chunk, MaxRun: s.Limits.Run, MaxEvents: s.Limits.Events, MaxBodies: s.Limits.Bodies, Observe: o,
 		NoDedupe: s.RetryDedupe != nil && !*s.RetryDedupe,
 		Callers:  buffer.CallerLimits(s.Callers),
 		Queue:    buffer.QueueLimits(s.Queue),
