@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +40,7 @@ type rig struct {
 	client *provider.Client
 	runs   *buffer.Runs
 	dir    string
+	broken atomic.Pointer[sqlite.Point] // where the log refuses; nil where it does not
 
 	row    string // of the table that is being tested, where there is one
 	before int    // requests that the provider had got when it began
@@ -79,7 +82,7 @@ func newRig(t *testing.T, url string, over http.RoundTripper) *rig {
 	if err := os.WriteFile(filepath.Join(r.dir, logFile), empty, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r.store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: r.dir, Sync: "normal", Log: log}); err != nil {
+	if r.store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: r.dir, Sync: "normal", Log: log, Fault: r.fault}); err != nil {
 		t.Fatal(err)
 	}
 	r.client = provider.NewClientOver(over)
@@ -101,6 +104,14 @@ func newRig(t *testing.T, url string, over http.RoundTripper) *rig {
 		}
 	})
 	return r
+}
+
+// fault refuses what the log is to be refused.
+func (r *rig) fault(p sqlite.Point) error {
+	if at := r.broken.Load(); at != nil && *at == p {
+		return syscall.ENOSPC
+	}
+	return nil
 }
 
 // begin says which row of a table is tested from now on. The rows of a table share a bubble, so that
