@@ -97,6 +97,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.done.Go(s.writer.run)
 	s.done.Go(s.check.run)
+	if err := s.queue.do(ctx, checkpoint{}, 0, 0); err != nil { // which puts the stamp of this opening into the file
+		s.log.Warn("checkpoint failed", zap.Error(err))
+	}
 	s.log.Info("log opened", zap.String("folder", cfg.Dir), zap.String("sync", cfg.Sync), zap.Int64("owner", s.writer.owner))
 	return s, nil
 }
@@ -181,7 +184,7 @@ func (s *Store) closeFiles() error {
 	if s.check != nil {
 		errs = append(errs, s.check.close())
 	}
-	return errors.Join(append(errs, s.read.Close())...)
+	return errors.Join(append(errs, s.read.Close(), s.file.close())...)
 }
 
 // Watch implements buffer.Store. Within one process no wake-up is lost.
