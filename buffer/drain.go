@@ -38,6 +38,7 @@ type drain struct {
 	rest    *rest          // what it has not; nil while it takes everything
 	sealing sync.WaitGroup // tells the log of that
 	way     way
+	drop    func()      // gives back the room of the request
 	first   time.Time   // the first send
 	output  int64       // tokens that the provider gave
 	tell    func(error) // the circuit waits for the attempt's outcome; nil once told

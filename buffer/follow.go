@@ -260,6 +260,7 @@ func (s *stream) commit(ctx context.Context) error {
 	begun := time.Now()
 	err := s.keep(ctx, c)
 	s.committed = true
+	s.d.forget() // after the first content nothing is ever sent again
 	s.clocks.resume(begun)
 	s.pending, s.size = nil, 0
 	return err

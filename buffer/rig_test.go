@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,11 +34,13 @@ type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 // rig is a Runs over real SQLite with the scripted provider behind it.
 type rig struct {
 	*testing.T
-	url   string          // of the provider
-	fake  *fakellm.Server // nil where the test brings a provider of its own
-	store *sqlite.Store
-	runs  *buffer.Runs
-	dir   string
+	url    string          // of the provider
+	fake   *fakellm.Server // nil where the test brings a provider of its own
+	store  *sqlite.Store
+	client *provider.Client
+	runs   *buffer.Runs
+	dir    string
+	broken atomic.Pointer[sqlite.Point] // where the log refuses; nil where it does not
 
 	row    string // of the table that is being tested, where there is one
 	before int    // requests that the provider had got when it began
@@ -78,16 +82,16 @@ func newRig(t *testing.T, url string, over http.RoundTripper) *rig {
 	if err := os.WriteFile(filepath.Join(r.dir, logFile), empty, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r.store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: r.dir, Sync: "normal", Log: log}); err != nil {
+	if r.store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: r.dir, Sync: "normal", Log: log, Fault: r.fault}); err != nil {
 		t.Fatal(err)
 	}
-	client := provider.NewClientOver(over)
-	r.runs = buffer.NewRuns(r.store, client, buffer.Config{}, log)
+	r.client = provider.NewClientOver(over)
+	r.runs = buffer.NewRuns(r.store, r.client, buffer.Config{}, log)
 	t.Cleanup(func() {
 		now, cancel := context.WithCancel(context.Background())
 		cancel() // no grace
 		r.runs.Drain(now)
-		client.CloseIdle()
+		r.client.CloseIdle()
 		if err := r.store.Close(); err != nil {
 			t.Error(err)
 		}
@@ -100,6 +104,14 @@ func newRig(t *testing.T, url string, over http.RoundTripper) *rig {
 		}
 	})
 	return r
+}
+
+// fault refuses what the log is to be refused.
+func (r *rig) fault(p sqlite.Point) error {
+	if at := r.broken.Load(); at != nil && *at == p {
+		return syscall.ENOSPC
+	}
+	return nil
 }
 
 // begin says which row of a table is tested from now on. The rows of a table share a bubble, so that

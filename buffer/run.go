@@ -56,6 +56,9 @@ type Run struct {
 	Ended     time.Time // zero while live
 	Released  time.Time // zero while kept
 
+	// EncryptedWith is the name of the key that what is stored of the answer needs; empty: it is in the clear.
+	EncryptedWith string
+
 	Claimed  int   // the highest retry count of an SDK whose repeat took the run over
 	Replays  int64 // repeats that were served from the log after the end, instead of a purchase
 	Attaches int64 // and before it

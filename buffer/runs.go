@@ -31,6 +31,7 @@ type Config struct {
 	MaxChunk  int           // bytes of one chunk; default 64 MiB
 	MaxRun    int64         // bytes of one run; default 1 GiB
 	MaxEvents int64         // chunks of one run; default 4 Mi, since each costs a row, however small
+	MaxBodies int64         // bytes of the requests of all runs that may have to be sent again; default 512 MiB
 	Sweep     time.Duration // between two sweeps; default 10 s
 	NoDedupe  bool          // an SDK's retry without a key never finds the run of its first send
 	Callers   CallerLimits  // what one caller may use; zero is without limit
@@ -47,6 +48,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxEvents <= 0 {
 		c.MaxEvents = 4 << 20
+	}
+	if c.MaxBodies <= 0 {
+		c.MaxBodies = 512 << 20
 	}
 	if c.Sweep <= 0 {
 		c.Sweep = 10 * time.Second
@@ -83,6 +87,7 @@ type Runs struct {
 	writes   writes
 	rests    *rests
 	callers  *callers
+	bodies   *bodies
 	circuits *circuits
 	slots    *slots
 	inboxes  inboxes
@@ -107,16 +112,20 @@ func NewRuns(store Store, client *provider.Client, cfg Config, log *zap.Logger) 
 		callers: newCallers(cfg.Callers), circuits: newCircuits(), slots: newSlots(cfg.Queue),
 		places: newPlaces(), rests: newRests(),
 	}
-	rs.setup.Store(&setup{cfg: cfg.withDefaults(), client: client})
+	cfg = cfg.withDefaults()
+	rs.bodies = newBodies(cfg.MaxBodies)
+	rs.setup.Store(&setup{cfg: cfg, client: client})
 	return rs
 }
 
 // Configure makes runs that start from now on use client and cfg; live ones go on with what they have.
-// The limits on callers and queues hold for all, and cfg.Sweep stays as it was.
+// The limits on callers, queues and bodies hold for all, and cfg.Sweep stays as it was.
 func (rs *Runs) Configure(client *provider.Client, cfg Config) {
 	rs.callers.limit(cfg.Callers)
 	rs.slots.limit(cfg.Queue)
-	rs.setup.Store(&setup{cfg: cfg.withDefaults(), client: client})
+	cfg = cfg.withDefaults()
+	rs.bodies.bound(cfg.MaxBodies)
+	rs.setup.Store(&setup{cfg: cfg, client: client})
 }
 
 func (rs *Runs) cfg() Config { return rs.setup.Load().cfg }
@@ -164,6 +173,11 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 	if err != nil {
 		return rs.existing(ctx, *call, err)
 	}
+	drop, err := rs.bodies.hold(len(call.Send.Body))
+	if err != nil {
+		admitted.cancel()
+		return rs.existing(ctx, *call, err)
+	}
 	release, _ := rs.hold(call.Run.ID) // a run is no orphan while its own caller is about to read it
 	want, first := call.Run, rs.enterNow(call)
 	if first != nil {
@@ -173,12 +187,13 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 	if err == nil {
 		context.AfterFunc(ctx, release)
 		rs.cfg().observer().RunBegun(ctx, run)
-		rs.startDrain(log, run, *call, admitted, first)
+		rs.startDrain(log, run, *call, admitted, first, drop)
 		return run, false, false, nil
 	}
 	first.leave()
 	release()
 	admitted.cancel()
+	drop()
 	if !errors.Is(err, ErrExists) {
 		rs.writes.refused()
 		return rs.existing(ctx, *call, fmt.Errorf("create run: %w", err))
@@ -277,9 +292,10 @@ func succeed(call *Call, failed Run) {
 	next.Budget.Since = failed.Budget.Since
 }
 
-func (rs *Runs) startDrain(log Log, run Run, call Call, admitted *admission, first *entry) {
+func (rs *Runs) startDrain(log Log, run Run, call Call, admitted *admission, first *entry, drop func()) {
 	ctx, cancel := context.WithCancelCause(rs.base)
 	d := newDrain(rs, log, run, call, cancel)
+	d.drop = drop
 	if first != nil {
 		first.stored, first.row.Sent = true, time.Now()
 		d.entered, d.ledger = first, []Attempt{first.row}
@@ -292,6 +308,7 @@ func (rs *Runs) startDrain(log Log, run Run, call Call, admitted *admission, fir
 		d.run(ctx)
 		cancel(nil)
 		admitted.end(d.output)
+		d.forget()
 		rs.mu.Lock()
 		delete(rs.live, run.ID)
 		if r := rs.readers[run.ID]; r == nil || r.n == 0 {

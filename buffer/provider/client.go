@@ -162,8 +162,9 @@ func (c *Client) Open(ctx context.Context, s Send, w *Wire) (*Answer, error) {
 	}, nil
 }
 
-// counted counts the bytes that are read from a request's body. It is not a type that net/http
-// knows, so the body cannot be rewound and sent again.
+// counted counts the bytes that are read from a request's body, and lets go of a body that was read to its
+// end: the request lives as long as its answer. It is not a type that net/http knows, so the body cannot be
+// rewound and sent again.
 type counted struct {
 	r *bytes.Reader
 	n *atomic.Int64
@@ -172,6 +173,9 @@ type counted struct {
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n.Add(int64(n))
+	if err == io.EOF {
+		c.r.Reset(nil)
+	}
 	return n, err
 }
 

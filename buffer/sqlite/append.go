@@ -153,12 +153,19 @@ func closed(r buffer.Run, c buffer.Closing) buffer.Run {
 func (t *tx) changeFacts(d *draft, before buffer.Run, c buffer.Closing) error {
 	r := d.run
 	if c.Status != 0 || c.Header != nil || c.Framing != "" || c.ProviderID != "" || c.Partial != nil || c.Usage != nil || len(c.Notes) > 0 {
-		input, output, raw := usageValues(r.Usage)
+		input, output, raw := usageValues(r.Usage, d.key, "usage")
+		header, partial := headerText(r.Header), r.Partial
+		if d.key != nil {
+			if err := t.hideFacts(d); err != nil {
+				return err
+			}
+			header, partial = nil, nil
+		}
 		notes := "[]"
 		if len(r.Notes) > 0 {
 			notes = jsonText(r.Notes)
 		}
-		if _, err := t.exec(changeCall, notes, r.Status, headerText(r.Header), string(r.Framing), r.ProviderID, r.Partial,
+		if _, err := t.exec(changeCall, notes, r.Status, header, string(r.Framing), r.ProviderID, partial,
 			input, output, raw, d.row); err != nil {
 			return fmt.Errorf("change call: %w", err)
 		}
@@ -172,6 +179,20 @@ func (t *tx) changeFacts(d *draft, before buffer.Run, c buffer.Closing) error {
 		if _, err := t.exec(closeAttempts, t.now.UnixMilli(), d.row); err != nil {
 			return fmt.Errorf("close attempts: %w", err)
 		}
+	}
+	return nil
+}
+
+const changeCipher = `UPDATE ciphers SET header = ?, partial = ? WHERE run = ?`
+
+// hideFacts writes what of an encrypted run's call tells of its answer.
+func (t *tx) hideFacts(d *draft) error {
+	var header []byte
+	if d.run.Header != nil {
+		header = []byte(jsonHeader(d.run.Header))
+	}
+	if _, err := t.exec(changeCipher, d.key.hide(header, "header"), d.key.hide(d.run.Partial, "partial"), d.row); err != nil {
+		return fmt.Errorf("change data key's row: %w", err)
 	}
 	return nil
 }

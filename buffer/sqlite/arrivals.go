@@ -90,7 +90,7 @@ const (
 	// The row itself says whether a segment holds it, and not memory: nothing else is deleted.
 	deleteArrivals = `DELETE FROM arrivals WHERE id > ? AND id <= ?
 		AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.run = arrivals.run AND r.ended IS NULL AND r.head <= arrivals.pos)`
-	selectArrivals = `SELECT a.run, a.pos, a.start, a.sizes, a.data FROM arrivals a JOIN runs r ON r.run = a.run
+	selectArrivals = `SELECT a.run, a.pos, a.start, a.sizes, a.data, a.cipher FROM arrivals a JOIN runs r ON r.run = a.run
 		WHERE r.ended IS NULL AND a.pos >= r.head`
 	forward      = ` ORDER BY a.id`
 	backward     = ` ORDER BY a.id DESC`
@@ -103,7 +103,7 @@ const (
 // arrived reads what has arrived for live runs that memory does not know, as far as it can be read without
 // a gap. There are few, and the table is small and without an index: one look serves the whole
 // transaction.
-func (t *tx) arrived(row, head int64) []buffer.Chunk {
+func (t *tx) arrived(d *draft) []buffer.Chunk {
 	if t.foreign == nil {
 		t.foreign = map[int64][]piece{}
 		if err := t.readArrivals(selectArrivals + forward); err != nil {
@@ -113,16 +113,20 @@ func (t *tx) arrived(row, head int64) []buffer.Chunk {
 			t.w.s.log.Error("arrivals are damaged", zap.Error(err))
 		}
 	}
-	pieces := t.foreign[row]
+	pieces := t.foreign[d.row]
 	slices.SortFunc(pieces, func(a, b piece) int { return cmp.Compare(a.pos, b.pos) })
 	var chunks []buffer.Chunk
 	for _, p := range pieces {
-		if p.pos < head+int64(len(chunks)) {
+		if p.pos < d.stored+int64(len(chunks)) {
 			continue // from both ends
 		}
-		more, err := p.unpack(chunks)
-		if p.pos > head+int64(len(chunks)) || err != nil {
-			t.w.s.log.Error("arrivals of a run are damaged", zap.Int64("row", row), zap.Int64("readable", int64(len(chunks))), zap.Error(err))
+		p, err := p.decrypt(d.key)
+		more := chunks
+		if err == nil {
+			more, err = p.unpack(chunks)
+		}
+		if p.pos > d.stored+int64(len(chunks)) || err != nil {
+			t.w.s.log.Error("arrivals of a run are damaged", zap.Int64("row", d.row), zap.Int64("readable", int64(len(chunks))), zap.Error(err))
 			break
 		}
 		chunks = more
@@ -134,7 +138,7 @@ func (t *tx) readArrivals(query string) error {
 	return t.w.conn.each(query, nil, func(rows *sql.Rows) error {
 		var run int64
 		var p piece
-		err := rows.Scan(&run, &p.pos, &p.start, &p.sizes, &p.data)
+		err := rows.Scan(&run, &p.pos, &p.start, &p.sizes, &p.data, &p.cipher)
 		if err == nil {
 			t.foreign[run] = append(t.foreign[run], p)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spool-dev/spool/buffer"
@@ -64,7 +65,7 @@ func (o *attempt) apply(t *tx) (refusal, err error) {
 
 // putAttempt writes a row, new or again. It is false where the run has another owner by now.
 func (t *tx) putAttempt(d *draft, a buffer.Attempt) (bool, error) {
-	args := append([]any{a.N}, attemptValues(a)...)
+	args := append([]any{a.N}, attemptValues(a, d.key)...)
 	n, err := t.exec(putAttempt, append(args, d.row, d.owner)...)
 	if err != nil {
 		return false, fmt.Errorf("write attempt: %w", err)
@@ -82,7 +83,7 @@ func (t *tx) putAttempt(d *draft, a buffer.Attempt) (bool, error) {
 
 // completeAttempt writes a row that is there already, of a run that has ended.
 func (t *tx) completeAttempt(d *draft, a buffer.Attempt) (bool, error) {
-	n, err := t.exec(completeAttempt, append(attemptValues(a), a.N, d.row, d.owner)...)
+	n, err := t.exec(completeAttempt, append(attemptValues(a, d.key), a.N, d.row, d.owner)...)
 	if err != nil {
 		return false, fmt.Errorf("complete attempt: %w", err)
 	}
@@ -92,23 +93,30 @@ func (t *tx) completeAttempt(d *draft, a buffer.Attempt) (bool, error) {
 func errAttemptNumber(n int) error { return fmt.Errorf("attempt %d: they count from 1", n) }
 
 // attemptValues are those of attemptColumns.
-func attemptValues(a buffer.Attempt) []any {
+func attemptValues(a buffer.Attempt, key *dataKey) []any {
 	if a.Billed == "" {
 		a.Billed = policy.BilledUnknown
 	}
-	input, output, raw := usageValues(a.Usage)
+	input, output, raw := usageValues(a.Usage, key, ofAttempt(a.N))
 	return []any{a.Route, a.Model, a.Sent.UnixMilli(), millis(a.Ended), a.Status, a.RequestID, string(a.Class),
 		string(a.SentState), string(a.Action), a.Why, a.Hint.Milliseconds(), a.FirstByte.Milliseconds(), string(a.Billed),
 		a.ReusedConn, a.RequestBytes, a.PreambleBytes, a.ContentBytes, input, output, raw}
 }
 
-func scanAttempt(rows *sql.Rows) (a buffer.Attempt, err error) {
+func scanAttempt(rows *sql.Rows, key *dataKey) (a buffer.Attempt, err error) {
 	var sent, hint, first int64
 	var ended sql.NullInt64
 	var u usageRow
 	err = rows.Scan(&a.N, &a.Route, &a.Model, &sent, &ended, &a.Status, &a.RequestID, &a.Class, &a.SentState, &a.Action,
 		&a.Why, &hint, &first, &a.Billed, &a.ReusedConn, &a.RequestBytes, &a.PreambleBytes, &a.ContentBytes, &u.input, &u.output, &u.raw)
+	if err != nil {
+		return a, err
+	}
 	a.Sent, a.Ended = time.UnixMilli(sent).UTC(), fromMillis(ended)
-	a.Hint, a.FirstByte, a.Usage = time.Duration(hint)*time.Millisecond, time.Duration(first)*time.Millisecond, u.usage()
+	a.Hint, a.FirstByte = time.Duration(hint)*time.Millisecond, time.Duration(first)*time.Millisecond
+	a.Usage, err = u.usage(key, ofAttempt(a.N))
 	return a, err
 }
+
+// ofAttempt is where the usage of an attempt is.
+func ofAttempt(n int) string { return "usage of attempt " + strconv.Itoa(n) }

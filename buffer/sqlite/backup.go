@@ -11,9 +11,10 @@ import (
 )
 
 // Backup copies the log in dir, of a running process or a stopped one, to a file that must not exist:
-// one state of it, checked and on disk. It changes nothing in dir. No commit waits for it; while it
+// one state of it, checked and on disk. With keys it checks what they have encrypted too. It changes nothing in
+// dir. No commit waits for it; while it
 // lasts the write-ahead log grows.
-func Backup(ctx context.Context, dir, file string, told Progress) (Copied, error) {
+func Backup(ctx context.Context, dir, file string, told Progress, keys ...Key) (Copied, error) {
 	if ok, err := exists(file); err != nil || ok {
 		return Copied{}, errors.Join(err, fmt.Errorf("backup %s: is there already", file))
 	}
@@ -26,7 +27,7 @@ func Backup(ctx context.Context, dir, file string, told Progress) (Copied, error
 		return Copied{}, fmt.Errorf("backup %s: %w", dir, err)
 	}
 	defer release()
-	c, err := copyTo(ctx, from, file, told)
+	c, err := copyTo(ctx, from, file, told, keys)
 	if err != nil {
 		return Copied{}, fmt.Errorf("backup %s: %w", dir, err)
 	}
@@ -61,9 +62,9 @@ func stay(dir string) (release func(), err error) {
 var unimportant = []string{lockName, "lost+found"}
 
 // Restore copies the log in file, which a backup has made, into dir, which must be missing or empty. The
-// log is checked before and after. Runs that were live in it are interrupted when it is opened.
-func Restore(ctx context.Context, file, dir string, told Progress) (Copied, error) {
-	if _, err := verify(ctx, file); err != nil {
+// log is checked before and after, with keys as Backup does. Runs that were live in it are interrupted when it is opened.
+func Restore(ctx context.Context, file, dir string, told Progress, keys ...Key) (Copied, error) {
+	if _, err := verify(ctx, file, keys); err != nil {
 		return Copied{}, fmt.Errorf("restore %s: %w", file, err)
 	}
 	held, err := openEmpty(dir)
@@ -71,7 +72,7 @@ func Restore(ctx context.Context, file, dir string, told Progress) (Copied, erro
 		return Copied{}, fmt.Errorf("restore into %s: %w", dir, err)
 	}
 	defer held.close() // nothing in it is waited for
-	c, err := copyTo(ctx, file, held.file(), told)
+	c, err := copyTo(ctx, file, held.file(), told, keys)
 	if err != nil {
 		return Copied{}, fmt.Errorf("restore into %s: %w", dir, err)
 	}

@@ -16,13 +16,47 @@ import (
 func BenchmarkAppend(b *testing.B) {
 	for _, sync := range []string{"full", "normal"} {
 		for _, runs := range []int{1, 5, 100, 1000} {
-			b.Run(fmt.Sprintf("%s/runs=%d", sync, runs), func(b *testing.B) { benchmarkAppend(b, sync, runs) })
+			b.Run(fmt.Sprintf("%s/runs=%d", sync, runs), func(b *testing.B) { benchmarkAppend(b, Config{Sync: sync}, runs) })
 		}
 	}
 }
 
-func benchmarkAppend(b *testing.B, mode string, runs int) {
-	s := openStore(b, Config{Dir: b.TempDir(), Sync: mode})
+// BenchmarkEncryption is what encryption costs an append.
+func BenchmarkEncryption(b *testing.B) {
+	for name, keys := range map[string][]Key{"clear": nil, "encrypted": {key("one")}} {
+		for _, runs := range []int{1, 100} {
+			b.Run(fmt.Sprintf("%s/runs=%d", name, runs), func(b *testing.B) { benchmarkAppend(b, Config{Keys: keys, lazy: true}, runs) })
+		}
+	}
+}
+
+// BenchmarkEncryption_Replay reads a run of 10 MiB from the file.
+func BenchmarkEncryption_Replay(b *testing.B) {
+	for name, keys := range map[string][]Key{"clear": nil, "encrypted": {key("one")}} {
+		b.Run(name, func(b *testing.B) {
+			s := openHidden(b, b.TempDir(), keys...)
+			log, r := started(b, s)
+			for range 100 {
+				must(b, log.Append(b.Context(), slices.Repeat([][]byte{make([]byte, 100)}, 1024), buffer.Streaming, buffer.Closing{}))
+			}
+			must(b, log.Append(b.Context(), nil, buffer.Completed, buffer.Closing{}))
+			b.SetBytes(100 * 1024 * 100)
+			for b.Loop() {
+				for from := int64(0); from < 100*1024; {
+					page, err := s.Read(b.Context(), r.ID, from, 256<<10)
+					must(b, err)
+					from = page.Next(from)
+				}
+			}
+			b.StopTimer()
+			must(b, s.Close())
+		})
+	}
+}
+
+func benchmarkAppend(b *testing.B, cfg Config, runs int) {
+	cfg.Dir = b.TempDir()
+	s := openStore(b, cfg)
 	logs := make([]buffer.Log, runs)
 	var wg sync.WaitGroup
 	for i := range logs {

@@ -16,9 +16,9 @@ import (
 const fullCheckBytes = 1 << 30
 
 // soundPieces is the view pieces for a file that may be damaged: sizes that are no list are none.
-const soundPieces = `(SELECT run, pos, start, bytes, sizes, json_array_length(sizes) AS chunks FROM (
-	SELECT run, pos, start, length(data) AS bytes, iif(json_valid(sizes), sizes, '[]') AS sizes FROM segments
-	UNION ALL SELECT a.run, a.pos, a.start, length(a.data), iif(json_valid(a.sizes), a.sizes, '[]') FROM arrivals a
+const soundPieces = `(SELECT run, pos, start, bytes, sizes, json_array_length(sizes) AS chunks, cipher FROM (
+	SELECT run, pos, start, length(data) AS bytes, iif(json_valid(sizes), sizes, '[]') AS sizes, cipher FROM segments
+	UNION ALL SELECT a.run, a.pos, a.start, length(a.data), iif(json_valid(a.sizes), a.sizes, '[]'), a.cipher FROM arrivals a
 		JOIN runs r ON r.run = a.run WHERE r.ended IS NULL AND a.pos >= r.head))`
 
 // rules are the stored invariants. Each query gives the runs that break one, and how.
@@ -55,11 +55,20 @@ var rules = []string{
 		FROM attempts a JOIN runs r ON r.run = a.run WHERE a.ended IS NULL AND r.ended IS NOT NULL`,
 	`SELECT id, 'has chunks, but no attempt was sent'
 		FROM runs r WHERE (head > 0 OR state = 'streaming') AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.run = r.run)`,
+	// What is encrypted has its data key, until it is destroyed, and nothing in the clear beside it.
+	`SELECT DISTINCT r.id, iif(c.run IS NULL, 'has chunks that are encrypted, but no data key', 'is encrypted, but has chunks that are not')
+		FROM ` + soundPieces + ` p JOIN runs r ON r.run = p.run LEFT JOIN ciphers c ON c.run = p.run WHERE (p.cipher IS NULL) <> (c.run IS NULL)`,
+	`SELECT r.id, 'is swept, but has its data key' FROM runs r JOIN ciphers c ON c.run = r.run WHERE r.swept IS NOT NULL AND c.wrapped IS NOT NULL`,
 }
 
 // Check verifies the stored invariants of the log in dir, of a running process or a stopped one, in
-// one snapshot. It returns a line for each fault, and creates and changes nothing.
-func Check(ctx context.Context, dir string) ([]string, error) {
+// one snapshot, and that the keys open what they have encrypted, byte for byte; runs of other keys are checked
+// for the rest. It returns a line for each fault, and creates and changes nothing.
+func Check(ctx context.Context, dir string, keys ...Key) ([]string, error) {
+	ring, err := newKeyring(keys)
+	if err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
 	file := filepath.Join(dir, fileName)
 	db, err := openReadOnly(file)
 	if err != nil {
@@ -81,10 +90,10 @@ func Check(ctx context.Context, dir string) ([]string, error) {
 		return nil, fmt.Errorf("check: %w", err)
 	}
 	defer tx.Rollback() // it has only read
-	return check(ctx, tx, file)
+	return check(ctx, tx, file, ring)
 }
 
-func check(ctx context.Context, tx *sql.Tx, file string) ([]string, error) {
+func check(ctx context.Context, tx *sql.Tx, file string, ring *keyring) ([]string, error) {
 	faults, err := checkFile(ctx, tx, file)
 	if err != nil {
 		return nil, fmt.Errorf("check: %w", err)
@@ -100,6 +109,11 @@ func check(ctx context.Context, tx *sql.Tx, file string) ([]string, error) {
 		}
 		faults = append(faults, broken...) // where the file is damaged, as far as it can be read
 	}
+	hidden, err := checkEncrypted(ctx, tx, ring)
+	if err != nil && len(faults) == 0 {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	faults = append(faults, hidden...)
 	if len(faults) > 0 {
 		faults = append(faults, unreadable(ctx, tx)...)
 	}

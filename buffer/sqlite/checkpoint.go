@@ -70,12 +70,12 @@ func (c *checkpointer) stop() { close(c.quit) }
 
 func (c *checkpointer) close() error { return c.conn.close() }
 
-// checkpoint is the writer's own share. It ends its batch.
+// checkpoint is the writer's own share, after its batch. It puts a new stamp into the file.
 type checkpoint struct{}
 
 func (checkpoint) apply(t *tx) (refusal, err error) {
 	t.checkpoint = true
-	return nil, nil
+	return nil, t.restamp()
 }
 
 // checkpoint copies what it can without waiting. It flushes the write-ahead log before, and the file

@@ -17,9 +17,9 @@ type Compacted struct {
 
 // Compact gives the room of what was deleted back to the file system. No process may have the folder
 // open (ErrInUse). It writes the log anew beside the old one, which takes as much room again as is in
-// use, checks it and puts it in the old one's place. A crash leaves the one or the other, whole, and
+// use, checks it, with keys as Backup does, and puts it in the old one's place. A crash leaves the one or the other, whole, and
 // perhaps a file that ends in .partial.
-func Compact(ctx context.Context, dir string, told Progress) (Compacted, error) {
+func Compact(ctx context.Context, dir string, told Progress, keys ...Key) (Compacted, error) {
 	file := filepath.Join(dir, fileName)
 	if ok, err := exists(file); err != nil || !ok { // else the folder would be created
 		return Compacted{}, errors.Join(err, fmt.Errorf("compact: no log at %s", file))
@@ -29,14 +29,14 @@ func Compact(ctx context.Context, dir string, told Progress) (Compacted, error) 
 		return Compacted{}, fmt.Errorf("compact: %w", err)
 	}
 	defer held.close() // nothing in it is waited for
-	c, err := compact(ctx, held.file(), told)
+	c, err := compact(ctx, held.file(), told, keys)
 	if err != nil {
 		return Compacted{}, fmt.Errorf("compact %s: %w", dir, err)
 	}
 	return c, nil
 }
 
-func compact(ctx context.Context, file string, told Progress) (c Compacted, err error) {
+func compact(ctx context.Context, file string, told Progress, keys []Key) (c Compacted, err error) {
 	if err := refuseNewer(ctx, file); err != nil {
 		return c, err
 	}
@@ -48,7 +48,7 @@ func compact(ctx context.Context, file string, told Progress) (c Compacted, err 
 	if c.Before, err = rewrite(ctx, file, partial, told); err != nil {
 		return c, err
 	}
-	if _, err := verify(ctx, partial); err != nil {
+	if _, err := verify(ctx, partial, keys); err != nil {
 		return c, fmt.Errorf("the new file: %w", err)
 	}
 	info, err := os.Stat(partial)

@@ -68,6 +68,12 @@ func (c *conn) execHot(query string, args []driver.NamedValue) error {
 	})
 }
 
+// once runs a statement that no other will be like.
+func (c *conn) once(query string) error {
+	_, err := c.conn.ExecContext(context.Background(), query)
+	return err
+}
+
 // scan reads the first row into dest, and reports whether there was one.
 func (c *conn) scan(query string, args []any, dest ...any) (bool, error) {
 	s, err := c.prepare(query)

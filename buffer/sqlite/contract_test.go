@@ -9,12 +9,12 @@ import (
 )
 
 // engine is this package for the suite.
-func engine(window int64) storetest.Engine {
+func engine(window int64, keys ...Key) storetest.Engine {
 	return storetest.Engine{
 		Open: func(t *testing.T, dir string) buffer.Store {
-			return openStore(t, Config{Dir: dir, lazy: true, Window: window})
+			return openStore(t, Config{Dir: dir, lazy: true, Window: window, Keys: keys})
 		},
-		Check:   wantSound,
+		Check:   func(t *testing.T, dir string) { wantSound(t, dir, keys...) },
 		Abandon: func(t *testing.T, s buffer.Store) { abandon(t, s.(*Store)) },
 	}
 }
@@ -23,6 +23,8 @@ func TestContract_FromMemory(t *testing.T) { storetest.Run(t, engine(0)) }
 
 // A window for some chunks only has all three: reads from memory, from the file, and evictions.
 func TestContract_SmallWindow(t *testing.T) { storetest.Run(t, engine(2048)) }
+
+func TestContract_Encrypted(t *testing.T) { storetest.Run(t, engine(2048, key("new"), key("old"))) }
 
 func openStore(t testing.TB, cfg Config) *Store {
 	t.Helper()
@@ -45,9 +47,9 @@ func abandon(t testing.TB, s *Store) {
 	}
 }
 
-func wantSound(t *testing.T, dir string) {
+func wantSound(t *testing.T, dir string, keys ...Key) {
 	t.Helper()
-	faults, err := Check(context.WithoutCancel(t.Context()), dir) // it has ended where this is a cleanup
+	faults, err := Check(context.WithoutCancel(t.Context()), dir, keys...) // it has ended where this is a cleanup
 	if err != nil {
 		t.Fatal(err)
 	}

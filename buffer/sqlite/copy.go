@@ -22,6 +22,8 @@ type Copied struct {
 	Schema int64  `json:"schema"`
 	Runs   int64  `json:"runs"`
 	Live   int64  `json:"live"` // runs that were live then: they are interrupted when the copy is started
+
+	Keys map[string]int64 `json:"keys,omitempty"` // the names of those without which runs cannot be read, and how many
 }
 
 // backer is what the driver's connection can do besides.
@@ -83,7 +85,7 @@ func copySteps(ctx context.Context, from backer, to string, told Progress) error
 
 // copyTo copies a log to a name that is not taken, and only after the copy was checked: under another
 // name until then. A crash leaves a file that ends in .partial, and nothing of the name.
-func copyTo(ctx context.Context, from, to string, told Progress) (Copied, error) {
+func copyTo(ctx context.Context, from, to string, told Progress, keys []Key) (Copied, error) {
 	partial, err := partialOf(to)
 	if err != nil {
 		return Copied{}, err
@@ -92,7 +94,7 @@ func copyTo(ctx context.Context, from, to string, told Progress) (Copied, error)
 	if err := copyLog(ctx, from, partial, told); err != nil {
 		return Copied{}, err
 	}
-	c, err := verify(ctx, partial)
+	c, err := verify(ctx, partial, keys)
 	if err != nil {
 		return Copied{}, fmt.Errorf("the copy: %w", err)
 	}
@@ -132,7 +134,11 @@ func flush(path string) error {
 
 // verify checks a log that nobody has open, and counts what is in it. One of an older version is
 // checked for damage alone: its invariants are those of its version.
-func verify(ctx context.Context, file string) (Copied, error) {
+func verify(ctx context.Context, file string, keys []Key) (Copied, error) {
+	ring, err := newKeyring(keys)
+	if err != nil {
+		return Copied{}, err
+	}
 	db, err := openReadOnly(file)
 	if err != nil {
 		return Copied{}, err
@@ -152,18 +158,22 @@ func verify(ctx context.Context, file string) (Copied, error) {
 		return Copied{}, err
 	}
 	defer tx.Rollback() // it has only read
-	look := check
+	look := func() ([]string, error) { return check(ctx, tx, file, ring) }
 	if have < want {
-		look = checkFile
+		look = func() ([]string, error) { return checkFile(ctx, tx, file) }
 	}
-	broken, err := look(ctx, tx, file)
+	broken, err := look()
 	if err != nil {
 		return Copied{}, err
 	}
 	if len(broken) > 0 {
 		return Copied{}, fmt.Errorf("%d broken, the first: %s", len(broken), broken[0])
 	}
-	return count(ctx, tx, Copied{Schema: have})
+	c, err := count(ctx, tx, Copied{Schema: have})
+	if err == nil && have >= firstEncrypted {
+		c.Keys, err = keysInUse(ctx, tx)
+	}
+	return c, err
 }
 
 func count(ctx context.Context, tx *sql.Tx, c Copied) (Copied, error) {

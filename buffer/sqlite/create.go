@@ -51,6 +51,7 @@ const (
 	insertCall = `INSERT INTO calls (run, key, body_hash, retry_of, method, path, provider, route, dialect, model,
 		stream, kind, operation, turn, tags, cancel_after, budget_attempts, budget_elapsed, budget_cost, budget_spent, budget_since)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertCipher = `INSERT INTO ciphers (run, key, wrapped) VALUES (?, ?, ?)`
 )
 
 func (o *create) apply(t *tx) (refusal, err error) {
@@ -109,6 +110,9 @@ func (o *create) insert(t *tx) error {
 			return fmt.Errorf("claim key: %w", err)
 		}
 	}
+	if err := t.encrypt(d); err != nil {
+		return err
+	}
 	t.keep(d)
 	for _, a := range o.want.Attempts {
 		if a.Sent.IsZero() {
@@ -119,5 +123,18 @@ func (o *create) insert(t *tx) error {
 		}
 	}
 	o.run = d.run
+	return nil
+}
+
+// encrypt gives a new run its data key, where new runs are encrypted.
+func (t *tx) encrypt(d *draft) error {
+	key, wrapped := t.w.s.keys.fresh(d.run.ID)
+	if key == nil {
+		return nil
+	}
+	if _, err := t.exec(insertCipher, d.row, key.name, wrapped); err != nil {
+		return fmt.Errorf("insert data key: %w", err)
+	}
+	d.key, d.run.EncryptedWith = key, key.name
 	return nil
 }

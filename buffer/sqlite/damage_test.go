@@ -168,21 +168,33 @@ func TestDamage_LogTakenAway(t *testing.T) {
 	for name, test := range map[string]struct {
 		take func(t *testing.T, file, yesterday string)
 		heal func(t *testing.T, file string) // nil: only a restart does
-
-		inPlace bool // the writer alone finds out
 	}{
-		"deleted": {func(t *testing.T, file, _ string) { must(t, os.Remove(file)) }, nil, false},
+		"deleted": {func(t *testing.T, file, _ string) { must(t, os.Remove(file)) }, nil},
 		"moved away and back": {
 			func(t *testing.T, file, _ string) { must(t, os.Rename(file, file+".away")) },
-			func(t *testing.T, file string) { must(t, os.Rename(file+".away", file)) }, false},
-		"write-ahead log deleted": {func(t *testing.T, file, _ string) { must(t, os.Remove(file+"-wal")) }, nil, false},
-		"replaced by yesterday's": {func(t *testing.T, file, yesterday string) { must(t, os.Rename(yesterday, file)) }, nil, false},
+			func(t *testing.T, file string) { must(t, os.Rename(file+".away", file)) }},
+		"write-ahead log deleted": {func(t *testing.T, file, _ string) { must(t, os.Remove(file+"-wal")) }, nil},
+		"replaced by yesterday's": {func(t *testing.T, file, yesterday string) { must(t, os.Rename(yesterday, file)) }, nil},
 		"yesterday's copied over it": {func(t *testing.T, file, yesterday string) {
 			b, err := os.ReadFile(yesterday)
 			must(t, err)
 			must(t, os.WriteFile(file, b, 0o600))
-		}, nil, true},
-		"emptied": {func(t *testing.T, file, _ string) { must(t, os.Truncate(file, 0)) }, nil, false},
+		}, nil},
+		"an hour ago's copied over it, of the same size": {func(t *testing.T, file, _ string) {
+			b, err := os.ReadFile(file + ".hour")
+			must(t, err)
+			info, err := os.Stat(file)
+			must(t, err)
+			must(t, os.WriteFile(file, append(b, make([]byte, info.Size()-int64(len(b)))...), 0o600))
+		}, nil},
+		"yesterday's copied over it, of the same size": {func(t *testing.T, file, yesterday string) {
+			b, err := os.ReadFile(yesterday)
+			must(t, err)
+			info, err := os.Stat(file)
+			must(t, err)
+			must(t, os.WriteFile(file, append(b, make([]byte, info.Size()-int64(len(b)))...), 0o600))
+		}, nil},
+		"emptied": {func(t *testing.T, file, _ string) { must(t, os.Truncate(file, 0)) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -191,10 +203,12 @@ func TestDamage_LogTakenAway(t *testing.T) {
 			copyFile(t, file, file+".yesterday")
 			s := openStore(t, Config{Dir: dir, lazy: true})
 			log, r := started(t, s)
+			copyFile(t, file, file+".hour")
 			for range 40 { // as much as takes new pages
 				must(t, log.Append(t.Context(), [][]byte{make([]byte, 10_000)}, buffer.Streaming, buffer.Closing{}))
 			}
-			must(t, s.checkpoint(s.writer.conn))
+			must(t, s.queue.do(t.Context(), checkpoint{}, 0, 0))
+			must(t, s.queue.do(t.Context(), checkpoint{}, 0, 0)) // comes after it has ended
 
 			test.take(t, file, file+".yesterday")
 			err := log.Append(t.Context(), [][]byte{[]byte("x")}, buffer.Streaming, buffer.Closing{})
@@ -207,7 +221,7 @@ func TestDamage_LogTakenAway(t *testing.T) {
 			if page, err := s.Read(t.Context(), r.ID, 0, 1<<20); err != nil || len(page.Chunks) != 40 {
 				t.Errorf("memory has %d chunks, %v", len(page.Chunks), err)
 			}
-			if _, err := s.Get(t.Context(), r.ID); !test.inPlace && !errors.Is(err, errReplaced) {
+			if _, err := s.Get(t.Context(), r.ID); !errors.Is(err, errReplaced) {
 				t.Errorf("the file was read: %v", err)
 			}
 			if test.heal == nil {

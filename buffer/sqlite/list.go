@@ -128,7 +128,7 @@ func (s *Store) listPage(ctx context.Context, query string, args []any, size int
 			return err
 		}
 		for _, row := range found {
-			run, err := row.run()
+			run, err := row.open(r.keys)
 			if err == nil {
 				run, _, err = r.grown(ctx, row, run, s.window.get(run.ID))
 			}

@@ -21,7 +21,9 @@ type piece struct {
 	pos   int64  // of the first chunk
 	start int64  // its byte offset within the run
 	sizes string // the lengths of the chunks, as a JSON array
-	data  []byte // the chunks
+	data  []byte // the chunks, or what they are encrypted to
+
+	cipher []byte // their nonce and tag; nil where they are in the clear
 }
 
 // pack joins chunks, of which there is at least one.

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -17,9 +16,9 @@ const pageChunks = 8192
 
 const (
 	// The first row is the one that holds the position.
-	selectSegments = `SELECT pos, start, sizes, data FROM segments
+	selectSegments = `SELECT pos, start, sizes, data, cipher FROM segments
 		WHERE run = ?1 AND pos >= coalesce((SELECT max(pos) FROM segments WHERE run = ?1 AND pos <= ?2), 0) ORDER BY pos`
-	selectArrivalsOf = `SELECT pos, start, sizes, data FROM arrivals WHERE run = ? AND pos >= ? ORDER BY id`
+	selectArrivalsOf = `SELECT pos, start, sizes, data, cipher FROM arrivals WHERE run = ? AND pos >= ? ORDER BY id`
 )
 
 // Read implements buffer.Store. The page's memory is shared with other readers.
@@ -60,7 +59,7 @@ func (s *Store) Get(ctx context.Context, id ulid.ULID) (buffer.Run, error) {
 		if run, _, err = r.grown(ctx, row, found, seen); err != nil {
 			return err
 		}
-		run.Attempts, err = r.attempts(ctx, row.row)
+		run.Attempts, err = r.attempts(ctx, row)
 		return err
 	})
 	return run, err
@@ -68,8 +67,9 @@ func (s *Store) Get(ctx context.Context, id ulid.ULID) (buffer.Run, error) {
 
 // reading is one state of the file, and what is asked of it often.
 type reading struct {
-	tx *sql.Tx
-	q  *queries
+	tx   *sql.Tx
+	q    *queries
+	keys *keyring
 }
 
 // queries are prepared once and live on each connection that has used them.
@@ -101,7 +101,7 @@ func (s *Store) snapshot(ctx context.Context, f func(reading) error) error {
 		return s.readError(ctx, err)
 	}
 	defer tx.Rollback() // it has only read
-	return s.readError(ctx, f(reading{tx: tx, q: s.queries}))
+	return s.readError(ctx, f(reading{tx: tx, q: s.queries, keys: s.keys}))
 }
 
 // readError tells a read that was cut off by its caller or by Close from one that failed.
@@ -135,7 +135,10 @@ func (r reading) page(ctx context.Context, id ulid.ULID, seen *view, from int64,
 	case from == run.Head, max <= 0:
 		return page, nil
 	}
-	if page.Chunks, err = r.chunks(ctx, row.row, &run, from, max); err != nil {
+	if page.Chunks, err = r.chunks(ctx, row, &run, from, max); errors.Is(err, errDestroyed) {
+		return page, buffer.ErrReleased // being swept, its data key first
+	}
+	if err != nil {
 		return buffer.Page{}, fmt.Errorf("run %s: %w", id, err)
 	}
 	page.Chunks = follow(page.Chunks, recent, from, max)
@@ -169,7 +172,7 @@ func (r reading) grown(ctx context.Context, row runRow, run buffer.Run, seen *vi
 		run.Head, run.Bytes = seen.run.Head, seen.run.Bytes
 		return run, seen.chunks, nil
 	}
-	arrived, err := r.pieces(ctx, r.q.arrivals, []any{row.row, run.Head}, nil, func([]buffer.Chunk) bool { return true })
+	arrived, err := r.pieces(ctx, row.key, r.q.arrivals, []any{row.row, run.Head}, nil, func([]buffer.Chunk) bool { return true })
 	run.Head += int64(len(arrived))
 	run.Bytes += span(arrived)
 	return run, arrived, err
@@ -184,13 +187,13 @@ func (r reading) run(ctx context.Context, id ulid.ULID) (runRow, buffer.Run, err
 	if err != nil {
 		return row, buffer.Run{}, err
 	}
-	run, err := row.run()
+	run, err := row.open(r.keys)
 	return row, run, err
 }
 
 // chunks reads those of a run from position from on, none at or after its head: at least one where it is
 // there, then what fits.
-func (r reading) chunks(ctx context.Context, row int64, run *buffer.Run, from int64, max int) ([]buffer.Chunk, error) {
+func (r reading) chunks(ctx context.Context, row runRow, run *buffer.Run, from int64, max int) ([]buffer.Chunk, error) {
 	after := func(chunks []buffer.Chunk) []buffer.Chunk {
 		if len(chunks) == 0 || chunks[0].Pos > from {
 			return nil
@@ -199,7 +202,7 @@ func (r reading) chunks(ctx context.Context, row int64, run *buffer.Run, from in
 	}
 	last := 0
 	all := make([]buffer.Chunk, 0, expected(run, from, max))
-	all, err := r.pieces(ctx, r.q.segments, []any{row, from}, all, func(chunks []buffer.Chunk) bool {
+	all, err := r.pieces(ctx, row.key, r.q.segments, []any{row.row, from}, all, func(chunks []buffer.Chunk) bool {
 		page, piece := after(chunks), chunks[last:]
 		last = len(chunks)
 		// Another one like the last would have to fit: a row that is read for a part of it is read again.
@@ -222,7 +225,7 @@ func expected(run *buffer.Run, from int64, max int) int64 {
 }
 
 // pieces reads rows until more says that it is enough, and adds what they hold to chunks.
-func (r reading) pieces(ctx context.Context, query *sql.Stmt, args []any, chunks []buffer.Chunk, more func([]buffer.Chunk) bool) ([]buffer.Chunk, error) {
+func (r reading) pieces(ctx context.Context, key *dataKey, query *sql.Stmt, args []any, chunks []buffer.Chunk, more func([]buffer.Chunk) bool) ([]buffer.Chunk, error) {
 	rows, err := r.tx.StmtContext(ctx, query).QueryContext(ctx, args...)
 	if err != nil {
 		return nil, err
@@ -231,10 +234,13 @@ func (r reading) pieces(ctx context.Context, query *sql.Stmt, args []any, chunks
 	for more(chunks) && rows.Next() {
 		var p piece
 		var data sql.RawBytes // which saves one of two copies
-		if err := rows.Scan(&p.pos, &p.start, &p.sizes, &data); err != nil {
+		if err := rows.Scan(&p.pos, &p.start, &p.sizes, &data, &p.cipher); err != nil {
 			return nil, err
 		}
-		p.data = bytes.Clone(data)
+		p.data = data
+		if p, err = p.decrypt(key); err != nil {
+			return nil, err
+		}
 		if len(chunks) > 0 && p.pos != chunks[len(chunks)-1].Pos+1 {
 			return nil, fmt.Errorf("no chunk %d, but %d", chunks[len(chunks)-1].Pos+1, p.pos)
 		}
@@ -245,15 +251,15 @@ func (r reading) pieces(ctx context.Context, query *sql.Stmt, args []any, chunks
 	return chunks, rows.Err()
 }
 
-func (r reading) attempts(ctx context.Context, row int64) ([]buffer.Attempt, error) {
-	rows, err := r.tx.StmtContext(ctx, r.q.attempts).QueryContext(ctx, row)
+func (r reading) attempts(ctx context.Context, row runRow) ([]buffer.Attempt, error) {
+	rows, err := r.tx.StmtContext(ctx, r.q.attempts).QueryContext(ctx, row.row)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close() // Err below says whether all came
 	var attempts []buffer.Attempt
 	for rows.Next() {
-		a, err := scanAttempt(rows)
+		a, err := scanAttempt(rows, row.key)
 		if err != nil {
 			return nil, err
 		}

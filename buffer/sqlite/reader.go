@@ -15,8 +15,13 @@ import (
 // keeps nobody waiting. Each call sees what is committed then.
 type Reader struct{ s *Store }
 
-// OpenReader opens the log in dir for reading. It refuses one of another version.
-func OpenReader(ctx context.Context, dir string) (*Reader, error) {
+// OpenReader opens the log in dir for reading. It refuses one of another version. Chunks of runs that are
+// encrypted with a key that is not among keys are refused with ErrKey when they are read.
+func OpenReader(ctx context.Context, dir string, keys ...Key) (*Reader, error) {
+	ring, err := newKeyring(keys)
+	if err != nil {
+		return nil, err
+	}
 	db, err := openReadOnly(filepath.Join(dir, fileName))
 	if err != nil {
 		return nil, err
@@ -25,7 +30,7 @@ func OpenReader(ctx context.Context, dir string) (*Reader, error) {
 	if err == nil && have != want {
 		err = fmt.Errorf("%s: its schema is %d, this program reads %d", dir, have, want)
 	}
-	s := &Store{read: db, window: newWindow(0), queue: newQueue()}
+	s := &Store{read: db, keys: ring, window: newWindow(0), queue: newQueue()}
 	if err == nil {
 		s.queries, err = prepare(ctx, db)
 	}

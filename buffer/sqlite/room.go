@@ -20,6 +20,8 @@ type About struct {
 	Schema  int64     `json:"schema"`
 	Program int64     `json:"program"` // the schema that this program knows
 	Newest  time.Time `json:"newest"`  // when the newest run was created; zero where there is none
+
+	Keys map[string]int64 `json:"keys,omitempty"` // the names of those without which runs cannot be read, and how many
 }
 
 // Look tells about the log in dir, of a running process or a stopped one. It creates and changes nothing.
@@ -40,7 +42,10 @@ func Look(ctx context.Context, dir string) (a About, err error) {
 		return a, fmt.Errorf("read log: %w", err)
 	}
 	a.Newest = fromMillis(newest)
-	return a, nil
+	if a.Schema >= firstEncrypted {
+		a.Keys, err = keysInUse(ctx, db)
+	}
+	return a, err
 }
 
 // Room is what the log takes now.

@@ -22,11 +22,12 @@ const runColumns = `SELECT r.run, r.owner, r.id, r.caller, r.state, r.outcome, r
 	c.operation, c.turn, c.claimed, c.replays, c.attaches, c.tags, c.cancel_after,
 	c.budget_attempts, c.budget_elapsed, c.budget_cost, c.budget_spent, c.budget_since,
 	c.notes, c.status, c.header, c.framing, c.provider_id, c.partial,
-	c.input_tokens, c.output_tokens, c.usage, (SELECT count(*) FROM attempts a WHERE a.run = r.run)
-FROM runs r JOIN calls c ON c.run = r.run `
+	c.input_tokens, c.output_tokens, c.usage, (SELECT count(*) FROM attempts a WHERE a.run = r.run),
+	x.key, x.wrapped, x.header, x.partial
+FROM runs r JOIN calls c ON c.run = r.run LEFT JOIN ciphers x ON x.run = r.run `
 
-// listColumns leave out the one column that can be as large as a chunk.
-var listColumns = strings.Replace(runColumns, "c.partial", "NULL", 1)
+// listColumns leave out the columns that can be as large as a chunk.
+var listColumns = strings.NewReplacer("c.partial", "NULL", "x.partial", "NULL").Replace(runColumns)
 
 const selectRun = runColumns + `WHERE r.id = ?`
 
@@ -46,6 +47,15 @@ type runRow struct {
 	since       sql.NullInt64
 	header      sql.NullString
 	usage       usageRow
+
+	cipher cipherRow
+	key    *dataKey // which open has made of it
+}
+
+// cipherRow is what an encrypted run has besides; all NULL for one in the clear.
+type cipherRow struct {
+	key                      sql.NullString
+	wrapped, header, partial []byte
 }
 
 func (w *runRow) dest() []any {
@@ -56,10 +66,35 @@ func (w *runRow) dest() []any {
 		&r.Operation, &r.Turn, &r.Claimed, &r.Replays, &r.Attaches, &w.tags, &w.cancelAfter,
 		&r.Budget.Attempts, &w.elapsed, &r.Budget.CostUSD, &r.Budget.Spent, &w.since,
 		&w.notes, &r.Status, &w.header, &r.Framing, &r.ProviderID, &r.Partial,
-		&w.usage.input, &w.usage.output, &w.usage.raw, &r.Sends}
+		&w.usage.input, &w.usage.output, &w.usage.raw, &r.Sends,
+		&w.cipher.key, &w.cipher.wrapped, &w.cipher.header, &w.cipher.partial}
 }
 
-// run decodes what dest has received.
+// open decodes what dest has received. Of an encrypted run whose key is not there it tells what can be told.
+func (w *runRow) open(keys *keyring) (buffer.Run, error) {
+	if w.cipher.key.Valid {
+		id, _ := ulid.ParseStrict(w.id) // run tells
+		w.key = keys.unwrap(id, w.cipher.key.String, w.cipher.wrapped)
+	}
+	r, err := w.run()
+	if err != nil || w.key == nil {
+		return r, err
+	}
+	r.EncryptedWith = w.key.name
+	header, err := w.key.bare(w.cipher.header, "header")
+	if err == nil && header != nil {
+		r.Header, err = decodeHeader(string(header))
+	}
+	if err == nil {
+		r.Partial, err = w.key.bare(w.cipher.partial, "partial")
+	}
+	if err != nil {
+		return r, fmt.Errorf("run %s: %w", w.id, err)
+	}
+	return r, nil
+}
+
+// run decodes what is in the clear.
 func (w *runRow) run() (buffer.Run, error) {
 	r := w.r
 	var err error
@@ -78,8 +113,8 @@ func (w *runRow) run() (buffer.Run, error) {
 		r.OnDisconnect = buffer.OnDisconnect{Cancel: true, After: time.Duration(w.cancelAfter.Int64) * time.Millisecond}
 	}
 	r.Budget.Elapsed, r.Budget.Since = time.Duration(w.elapsed)*time.Millisecond, fromMillis(w.since)
-	r.Usage = w.usage.usage()
-	err = errors.Join(json.Unmarshal([]byte(w.tags), &r.Tags), json.Unmarshal([]byte(w.notes), &r.Notes))
+	r.Usage, err = w.usage.usage(w.key, "usage")
+	err = errors.Join(err, json.Unmarshal([]byte(w.tags), &r.Tags), json.Unmarshal([]byte(w.notes), &r.Notes))
 	if err == nil && w.header.Valid {
 		r.Header, err = decodeHeader(w.header.String)
 	}
@@ -121,24 +156,24 @@ type usageRow struct {
 	raw           sql.NullString
 }
 
-func (w usageRow) usage() *provider.Usage {
+func (w usageRow) usage(key *dataKey, where string) (u *provider.Usage, err error) {
 	if !w.input.Valid {
-		return nil
+		return nil, nil
 	}
-	u := &provider.Usage{InputTokens: w.input.Int64, OutputTokens: w.output.Int64}
+	u = &provider.Usage{InputTokens: w.input.Int64, OutputTokens: w.output.Int64}
 	if w.raw.Valid {
-		u.Raw = []byte(w.raw.String)
+		u.Raw, err = key.bareText(w.raw.String, where)
 	}
-	return u
+	return u, err
 }
 
 // usageValues are the three columns of a usage.
-func usageValues(u *provider.Usage) (input, output, raw any) {
+func usageValues(u *provider.Usage, key *dataKey, where string) (input, output, raw any) {
 	if u == nil {
 		return nil, nil, nil
 	}
 	if u.Raw != nil {
-		raw = string(u.Raw)
+		raw = key.hideText(u.Raw, where)
 	}
 	return u.InputTokens, u.OutputTokens, raw
 }
@@ -186,6 +221,10 @@ func headerText(h http.Header) any {
 	if h == nil {
 		return nil
 	}
+	return jsonHeader(h)
+}
+
+func jsonHeader(h http.Header) string {
 	out := make(map[string][]string, len(h))
 	for name, values := range h {
 		out[widen(name)] = mapped(values, widen)

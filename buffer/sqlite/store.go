@@ -35,6 +35,7 @@ type Config struct {
 	Log    *zap.Logger      // nil is silent
 	Window int64            // bytes of recent chunks kept in memory over all runs; 0 is DefaultWindow, below 0 none
 	Now    func() time.Time // nil is time.Now
+	Keys   []Key            // the first encrypts new runs, the others open what they encrypted; none: new runs stay in the clear
 
 	// Fault is the seam where tests make the log fail, hang or end the process, at the points named by
 	// Point. nil in service.
@@ -57,6 +58,7 @@ type Store struct {
 	log     *zap.Logger
 	dir     *folder
 	file    *identity
+	keys    *keyring
 	read    *sql.DB
 	queries *queries
 	window  *window
@@ -74,7 +76,8 @@ var _ buffer.Store = (*Store)(nil)
 
 // Open takes the folder for this process, brings its schema up to date and starts the writer. It
 // refuses a folder that another process holds (ErrInUse), that was written by a newer version
-// (ErrNewer), or that cannot be written, and leaves all of them as they are.
+// (ErrNewer), that cannot be written, or with runs that the keys do not open (ErrKey), and leaves all of them
+// as they are, but for the schema in the last case.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -94,6 +97,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s.done.Go(s.writer.run)
 	s.done.Go(s.check.run)
+	if err := s.queue.do(ctx, checkpoint{}, 0, 0); err != nil { // which puts the stamp of this opening into the file
+		s.log.Warn("checkpoint failed", zap.Error(err))
+	}
 	s.log.Info("log opened", zap.String("folder", cfg.Dir), zap.String("sync", cfg.Sync), zap.Int64("owner", s.writer.owner))
 	return s, nil
 }
@@ -127,12 +133,19 @@ func (c Config) complete() (Config, error) {
 }
 
 func open(ctx context.Context, cfg Config, dir *folder) (_ *Store, err error) {
+	keys, err := newKeyring(cfg.Keys)
+	if err != nil {
+		return nil, err
+	}
 	if err := migrate(ctx, dir.file(), cfg.Sync); err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: cfg.Log, dir: dir, window: newWindow(cfg.Window), bells: newBells(), queue: newQueue()}
+	s := &Store{cfg: cfg, log: cfg.Log, dir: dir, keys: keys, window: newWindow(cfg.Window), bells: newBells(), queue: newQueue()}
 	s.read = openPool(dir.file(), readers, readerPragmas)
 	if s.queries, err = prepare(ctx, s.read); err == nil {
+		err = keys.covers(ctx, s.read)
+	}
+	if err == nil {
 		s.check, err = newCheckpointer(ctx, s)
 	}
 	if err == nil {
@@ -171,7 +184,7 @@ func (s *Store) closeFiles() error {
 	if s.check != nil {
 		errs = append(errs, s.check.close())
 	}
-	return errors.Join(append(errs, s.read.Close())...)
+	return errors.Join(append(errs, s.read.Close(), s.file.close())...)
 }
 
 // Watch implements buffer.Store. Within one process no wake-up is lost.

@@ -49,6 +49,7 @@ type drop struct {
 const (
 	selectFirst   = `SELECT id, iif(json_valid(sizes), json_array_length(sizes), 0), length(data) FROM segments WHERE run = ? ORDER BY pos LIMIT 1`
 	deleteSegment = `DELETE FROM segments WHERE id = ?`
+	destroyKey    = `UPDATE ciphers SET wrapped = NULL, header = NULL, partial = NULL WHERE run = ?`
 	markSwept     = `UPDATE runs SET swept = ? WHERE run = ? AND released IS NOT NULL`
 )
 
@@ -67,8 +68,12 @@ func (o *drop) apply(t *tx) (refusal, err error) {
 	return nil, nil
 }
 
-// step deletes from one run, and reports whether that was all of it. A segment goes as a whole.
+// step deletes from one run, its data key before anything else, and reports whether that was all of it. A segment
+// goes as a whole.
 func (o *drop) step(t *tx, r aged) (done bool, err error) {
+	if _, err := t.exec(destroyKey, r.row); err != nil {
+		return false, err
+	}
 	for {
 		var id, chunks, bytes int64
 		some, err := t.scan(selectFirst, []any{r.row}, &id, &chunks, &bytes)
@@ -106,6 +111,7 @@ const selectForgettable = `SELECT id FROM runs WHERE swept IS NOT NULL AND creat
 var forgetRun = []string{
 	`DELETE FROM keys WHERE run = (SELECT run FROM runs WHERE id = ?)`,
 	`DELETE FROM attempts WHERE run = (SELECT run FROM runs WHERE id = ?)`,
+	`DELETE FROM ciphers WHERE run = (SELECT run FROM runs WHERE id = ?)`,
 	`DELETE FROM calls WHERE run = (SELECT run FROM runs WHERE id = ?)`,
 	`DELETE FROM runs WHERE id = ?`,
 }

@@ -37,6 +37,7 @@ type tx struct {
 type draft struct {
 	row     int64
 	owner   int64
+	key     *dataKey // nil in the clear
 	run     buffer.Run
 	stored  int64          // the head of what segments hold
 	arrived []buffer.Chunk // from there on, as before this transaction
@@ -225,7 +226,7 @@ func (t *tx) draft(id ulid.ULID) (*draft, error) {
 		r.age = t.w.age
 	}
 	v := r.view.Load()
-	d := &draft{row: r.row, owner: r.owner, run: *v.run, stored: r.stored}
+	d := &draft{row: r.row, owner: r.owner, key: r.key, run: *v.run, stored: r.stored}
 	if v.run.State.Live() {
 		d.arrived = v.chunks[r.stored-v.first:]
 	}
@@ -255,12 +256,13 @@ func (t *tx) load(id ulid.ULID) (*draft, error) {
 		return nil, nil
 	}
 	d := &draft{row: row.row, owner: row.owner}
-	if d.run, err = row.run(); err != nil {
+	if d.run, err = row.open(t.w.s.keys); err != nil {
 		return nil, err
 	}
+	d.key = row.key
 	d.stored = d.run.Head
 	if d.run.State.Live() {
-		d.arrived = t.arrived(d.row, d.stored)
+		d.arrived = t.arrived(d)
 		d.run.Head += int64(len(d.arrived))
 		d.run.Bytes += span(d.arrived)
 	}

@@ -34,6 +34,7 @@ type window struct {
 type recent struct {
 	row   int64
 	owner int64
+	key   *dataKey
 	view  atomic.Pointer[view]
 
 	// The writer's own.
@@ -128,7 +129,7 @@ func (w *window) publish(d *draft) (*recent, chan struct{}) {
 		if !d.fresh {
 			return nil, nil
 		}
-		r = &recent{row: d.row, owner: d.owner}
+		r = &recent{row: d.row, owner: d.owner, key: d.key}
 		r.view.Store(&view{run: &d.run, bell: make(chan struct{})})
 		w.mu.Lock()
 		w.runs[d.run.ID] = r

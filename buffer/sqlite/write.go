@@ -19,11 +19,11 @@ type insert struct {
 var inserts = []insert{{64, insertArrivals(64)}, {16, insertArrivals(16)}, {4, insertArrivals(4)}, {1, insertArrivals(1)}}
 
 func insertArrivals(n int) string {
-	return `INSERT INTO arrivals (id, run, pos, start, sizes, data) VALUES (?, ?, ?, ?, ?, ?)` + strings.Repeat(", (?, ?, ?, ?, ?, ?)", n-1)
+	return `INSERT INTO arrivals (id, run, pos, start, sizes, data, cipher) VALUES (?, ?, ?, ?, ?, ?, ?)` + strings.Repeat(", (?, ?, ?, ?, ?, ?, ?)", n-1)
 }
 
 const (
-	insertSegment = `INSERT INTO segments (run, pos, start, sizes, data) VALUES (?, ?, ?, ?, ?)`
+	insertSegment = `INSERT INTO segments (run, pos, start, sizes, data, cipher) VALUES (?, ?, ?, ?, ?, ?)`
 	settleRun     = `UPDATE runs SET head = ?, bytes = ? WHERE run = ? AND owner = ? AND ended IS NULL`
 )
 
@@ -45,8 +45,8 @@ func (t *tx) write() error {
 		case len(d.added) > 0:
 			t.w.arrival++
 			d.arrival, t.last = t.w.arrival, d
-			p := pack(d.added)
-			values = append(values, d.arrival, d.row, p.pos, p.start, p.sizes, p.data)
+			p := pack(d.added).encrypt(d.key)
+			values = append(values, d.arrival, d.row, p.pos, p.start, p.sizes, p.data, p.cipher)
 		}
 	}
 	return t.insertArrivals(values)
@@ -69,8 +69,8 @@ func (t *tx) settle(d *draft) error {
 	for len(rest) > 0 {
 		var segment []buffer.Chunk
 		segment, rest = cut(rest)
-		p := pack(segment)
-		if _, err := t.exec(insertSegment, d.row, p.pos, p.start, p.sizes, p.data); err != nil {
+		p := pack(segment).encrypt(d.key)
+		if _, err := t.exec(insertSegment, d.row, p.pos, p.start, p.sizes, p.data, p.cipher); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (t *tx) settle(d *draft) error {
 }
 
 func (t *tx) insertArrivals(values []any) error {
-	const width = 6
+	const width = 7
 	for len(values) > 0 {
 		i := slices.IndexFunc(inserts, func(in insert) bool { return len(values) >= in.rows*width })
 		query, n := inserts[i].query, inserts[i].rows*width

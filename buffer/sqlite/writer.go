@@ -51,7 +51,7 @@ const (
 )
 
 func newWriter(ctx context.Context, s *Store) (*writer, error) {
-	c, err := openConn(ctx, openPool(s.dir.file(), 1, writerPragmas(s.cfg.Sync)))
+	c, err := openConn(ctx, openPool(s.dir.file(), 1, append(writerPragmas(s.cfg.Sync), s.keys.pragmas()...)))
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}

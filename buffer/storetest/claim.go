@@ -22,7 +22,7 @@ var claims = map[string]func(*env){
 		r.Budget = buffer.Budget{Attempts: 4, Elapsed: time.Minute, CostUSD: 0.25, Spent: 1, Since: time.UnixMilli(1234).UTC()}
 		_, created, err := v.s.Create(v.ctx(), r)
 		v.check(err)
-		r.Created = created.Created
+		r.Created, r.EncryptedWith = created.Created, created.EncryptedWith // the store says
 		if diff := cmp.Diff(r, created); diff != "" || r.Created.IsZero() {
 			v.Fatal("created:", diff)
 		}

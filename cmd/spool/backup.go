@@ -20,6 +20,7 @@ const secretName = "secret"
 type backupCmd struct {
 	To   string `arg:"" placeholder:"FILE|DIR" help:"A file that does not exist, or a folder (one that exists, or a name that ends in /) to hold spool.db and secret."`
 	Data string `required:"" type:"path" env:"SPOOL_DATA" placeholder:"DIR" help:"The data folder, stopped or running."`
+	keyed
 	output
 }
 
@@ -27,6 +28,16 @@ type backupCmd struct {
 type kept struct {
 	sqlite.Copied
 	Secret string `json:"secret,omitempty"` // its copy; empty where the folder has none
+}
+
+// tellKeys says without which keys the copy cannot be read, and what was not read now.
+func (k kept) tellKeys(w io.Writer, given []sqlite.Key) {
+	if len(k.Keys) > 0 {
+		fmt.Fprintf(w, "encrypted: the copy has no key, and needs %s\n", needed(k.Keys))
+	}
+	if left := missing(k.Keys, given); len(left) > 0 {
+		fmt.Fprintf(w, "not decrypted: what needs %s was copied and not read; --config names the file with encryption.keys\n", needed(left))
+	}
 }
 
 // Run copies the log and the secret. Nothing that exists is written over; what is there under its name
@@ -40,8 +51,12 @@ func (c backupCmd) Run(ctx context.Context, app *kong.Kong) error {
 	if isThere(from) && isThere(secret) {
 		return fmt.Errorf("backup %s: is there already", secret)
 	}
+	keys, err := c.keys()
+	if err != nil {
+		return err
+	}
 	told, done := progress(app.Stderr, "backup", true)
-	copied, err := sqlite.Backup(ctx, c.Data, log, told)
+	copied, err := sqlite.Backup(ctx, c.Data, log, told, keys...)
 	done()
 	if err != nil {
 		return err
@@ -52,6 +67,7 @@ func (c backupCmd) Run(ctx context.Context, app *kong.Kong) error {
 	}
 	return c.print(app.Stdout, k, func(w io.Writer) {
 		fmt.Fprintf(w, "ok: %s, %d bytes, %d runs (%d live), checked\n", k.File, k.Bytes, k.Runs, k.Live)
+		k.tellKeys(w, keys)
 		if k.Secret == "" {
 			fmt.Fprintf(w, "no secret: %s has none. Keep the configured one: with another all callers are strangers to their runs\n", c.Data)
 			return
@@ -63,6 +79,7 @@ func (c backupCmd) Run(ctx context.Context, app *kong.Kong) error {
 type restoreCmd struct {
 	From string `arg:"" placeholder:"FILE|DIR" help:"What spool backup has made."`
 	Data string `required:"" type:"path" env:"SPOOL_DATA" placeholder:"DIR" help:"The data folder to make: missing, or empty."`
+	keyed
 	output
 }
 
@@ -72,8 +89,12 @@ func (c restoreCmd) Run(ctx context.Context, app *kong.Kong) error {
 	if err != nil {
 		return err
 	}
+	keys, err := c.keys()
+	if err != nil {
+		return err
+	}
 	told, done := progress(app.Stderr, "restore", true)
-	copied, err := sqlite.Restore(ctx, log, c.Data, told)
+	copied, err := sqlite.Restore(ctx, log, c.Data, told, keys...)
 	done()
 	if err != nil {
 		return err
@@ -84,6 +105,7 @@ func (c restoreCmd) Run(ctx context.Context, app *kong.Kong) error {
 	}
 	return c.print(app.Stdout, k, func(w io.Writer) {
 		fmt.Fprintf(w, "ok: %s, %d bytes, %d runs, checked\n", k.File, k.Bytes, k.Runs)
+		k.tellKeys(w, keys)
 		if k.Live > 0 {
 			fmt.Fprintf(w, "%d of them were live: when the buffer starts they are interrupted, and what is stored of them stays readable\n", k.Live)
 		}
@@ -131,13 +153,18 @@ func copySecret(from, to string) (string, error) {
 
 type compactCmd struct {
 	Data string `arg:"" type:"path" env:"SPOOL_DATA" help:"The data folder of a buffer that is stopped."`
+	keyed
 	output
 }
 
 // Run gives the room of what was deleted back to the file system.
 func (c compactCmd) Run(ctx context.Context, app *kong.Kong) error {
+	keys, err := c.keys()
+	if err != nil {
+		return err
+	}
 	told, done := progress(app.Stderr, "compact", true)
-	made, err := sqlite.Compact(ctx, c.Data, told)
+	made, err := sqlite.Compact(ctx, c.Data, told, keys...)
 	done()
 	if errors.Is(err, sqlite.ErrInUse) {
 		return fmt.Errorf("%w: stop the buffer first; what was deleted is used again without compacting", err)

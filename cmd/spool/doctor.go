@@ -41,7 +41,7 @@ func (c doctorCmd) Run(ctx context.Context, app *kong.Kong) error {
 	all := configFindings(c.Serve.Config, set, err)
 	all = append(all, clockFindings()...)
 	all = append(all, openFiles())
-	all = append(all, folderFindings(ctx, set.Data)...)
+	all = append(all, folderFindings(ctx, set)...)
 	if c.Providers && err == nil {
 		all = append(all, providerFindings(ctx, set)...)
 	}

@@ -40,11 +40,15 @@ func configFindings(path string, set settings, err error) []finding {
 			add(set.Providers[f.Provider].Key == "", "providers.%s.fallbacks: %s has no key of its own, so it is never taken", name, f.Provider)
 		}
 	}
+	for i, k := range set.Encryption.Keys {
+		info, err := os.Stat(k.File)
+		add(err == nil && info.Mode().Perm()&0o077 != 0, "encryption.keys[%d].file: others can read %s: chmod 600", i, k.File)
+	}
 	return append(all, certFindings(set.TLS)...)
 }
 
 func (s settings) hasSecrets() bool {
-	if s.Secret != "" || s.Admin.Key != "" || len(s.Auth.Keys) > 0 {
+	if s.Secret != "" || s.Admin.Key != "" || len(s.Auth.Keys) > 0 || slices.ContainsFunc(s.Encryption.Keys, func(k keySettings) bool { return k.Key != "" }) {
 		return true
 	}
 	for _, p := range s.Providers {

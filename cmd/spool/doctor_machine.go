@@ -45,7 +45,8 @@ func openFiles() finding {
 }
 
 // folderFindings looks at the data folder, or at the place where it would be made.
-func folderFindings(ctx context.Context, dir string) []finding {
+func folderFindings(ctx context.Context, set settings) []finding {
+	dir := set.Data
 	place, isMade, err := nearest(dir)
 	if err != nil {
 		return []finding{found(fail, "folder", "%v", err)}
@@ -54,7 +55,7 @@ func folderFindings(ctx context.Context, dir string) []finding {
 	if !isMade {
 		return append(all, found(good, "folder", "%s is made at the first start", dir))
 	}
-	return append(append(all, permissions(dir)), logFindings(ctx, dir)...)
+	return append(append(all, permissions(dir)), logFindings(ctx, set)...)
 }
 
 // nearest is the folder, or the one above that exists.
@@ -137,11 +138,11 @@ func permissions(dir string) finding {
 }
 
 // logFindings looks at the log without opening it for this process.
-func logFindings(ctx context.Context, dir string) []finding {
-	if !isThere(filepath.Join(dir, "spool.db")) {
+func logFindings(ctx context.Context, set settings) []finding {
+	if !isThere(filepath.Join(set.Data, "spool.db")) {
 		return []finding{found(good, "log", "is made at the first start")}
 	}
-	about, err := sqlite.Look(ctx, dir)
+	about, err := sqlite.Look(ctx, set.Data)
 	if err != nil {
 		return []finding{found(fail, "log", "%v", err)}
 	}
@@ -157,9 +158,28 @@ func logFindings(ctx context.Context, dir string) []finding {
 		room.Level = warn
 		room.Detail += ": where that was a peak, stop the buffer and give them back with spool compact"
 	}
-	all := []finding{schema, room}
+	all := append([]finding{schema, room}, keyFindings(set.Encryption, about.Keys)...)
 	if ahead := time.Until(about.Newest); ahead > maxSkew {
 		all = append(all, found(warn, "clock", "the newest run was created %s from now: the clock has gone back", ahead.Round(time.Second)))
+	}
+	return all
+}
+
+// keyFindings says which keys the log needs, of those that are configured and of others.
+func keyFindings(e encryptionSettings, used map[string]int64) (all []finding) {
+	for i, k := range e.Keys {
+		switch {
+		case i == 0:
+			all = append(all, found(good, "encryption", "%s encrypts new runs, and %d need it", k.Name, used[k.Name]))
+		case used[k.Name] == 0:
+			all = append(all, found(warn, "encryption", "no run needs %s any more: take it out of encryption.keys", k.Name))
+		default:
+			all = append(all, found(good, "encryption", "%d runs need %s until they are released", used[k.Name], k.Name))
+		}
+	}
+	keys, _ := e.keys() // what is wrong with them the configuration's findings tell
+	if left := missing(used, keys); len(left) > 0 {
+		all = append(all, found(fail, "encryption", "serve refuses the folder: encryption.keys lacks %s", needed(left)))
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestReference_ItsExamplesHoldWhenTheyAreFilledIn(t *testing.T) {
 	for range 2 { // the example of a list stands in that of a map
 		text = uncommented(text)
 	}
-	text = strings.NewReplacer("providers: {}\n", "providers:\n", "fallbacks: []", "fallbacks:", `base_url: ""`, "base_url: http://x", `provider: ""`, "provider: openrouter", "models: {}", "models: {a: b}").Replace(text)
+	text = strings.NewReplacer("keys: []", "keys:", `name: ""`, "name: n", `    key: ""`, `    key: "`+strings.Repeat("1", 64)+`"`, "providers: {}\n", "providers:\n", "fallbacks: []", "fallbacks:", `base_url: ""`, "base_url: http://x", `provider: ""`, "provider: openrouter", "models: {}", "models: {a: b}").Replace(text)
 	set := loaded(t, text)
 	if p := set.Providers["NAME"]; p.BaseURL != "http://x" || len(p.Fallbacks) != 1 {
 		t.Errorf("%+v", p)
@@ -99,15 +100,8 @@ func TestEffective_IsAFileOfTheSameSettings(t *testing.T) {
 
 // bothEmpty are lists and maps that say nothing, in either way.
 func bothEmpty(a, b any) bool {
-	switch a := a.(type) {
-	case []string:
-		b, ok := b.([]string)
-		return ok && len(a)+len(b) == 0
-	case map[string]string:
-		b, ok := b.(map[string]string)
-		return ok && len(a)+len(b) == 0
-	}
-	return false
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	return (x.Kind() == reflect.Slice || x.Kind() == reflect.Map) && x.Type() == y.Type() && x.Len()+y.Len() == 0
 }
 
 func examples(t *testing.T) []string {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spool-dev/spool/api"
 	"github.com/spool-dev/spool/api/client"
-	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/sqlite"
 )
@@ -30,7 +29,7 @@ type runsCmd struct {
 
 // listed is a run in a list. Only a folder tells its caller.
 type listed struct {
-	wire.Run
+	shown
 	Caller string `json:"caller,omitempty"`
 }
 
@@ -63,7 +62,7 @@ func (c runsCmd) each(ctx context.Context, f buffer.Filter, yield func(listed) b
 	if c.Data == "" {
 		return c.act(ctx, func(ctx context.Context, b *client.Client) error {
 			for run, err := range b.List(ctx, client.Filter{State: c.State, Tag: c.Tag, Key: c.Of, Page: min(cmp.Or(c.Limit, 500), 500)}) {
-				if err != nil || !yield(listed{Run: run}) {
+				if err != nil || !yield(listed{shown: shown{Run: run}}) {
 					return err
 				}
 			}
@@ -75,7 +74,7 @@ func (c runsCmd) each(ctx context.Context, f buffer.Filter, yield func(listed) b
 			if err != nil {
 				return err
 			}
-			if !yield(listed{api.WireRun(run, "", 0), run.Caller}) {
+			if !yield(listed{shown{api.WireRun(run, "", 0), run.EncryptedWith}, run.Caller}) {
 				return nil
 			}
 		}

@@ -103,7 +103,11 @@ func (c *serveCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	store, err := sqlite.Open(ctx, sqlite.Config{Dir: set.Data, Sync: set.Sync, Window: set.Limits.Window, Log: log, Fault: points.log()})
+	keys, err := set.Encryption.keys()
+	if err != nil {
+		return err
+	}
+	store, err := sqlite.Open(ctx, sqlite.Config{Dir: set.Data, Sync: set.Sync, Window: set.Limits.Window, Log: log, Keys: keys, Fault: points.log()})
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,8 @@ type settings struct {
 	Secret         string `koanf:"secret" fixed:"true" secret:"true" help:"For run tokens and the hashes of credentials; empty: made once in the data folder."`
 	PreviousSecret string `koanf:"previous_secret" fixed:"true" secret:"true" help:"The one before it: its run tokens stay valid, no new ones are made."`
 
+	Encryption encryptionSettings `koanf:"encryption" help:"Of what is stored of answers (docs/security.md). Off without keys."`
+
 	TLS       tlsSettings                 `koanf:"tls" help:"PEM files, both or none: serve TLS."`
 	CORS      corsSettings                `koanf:"cors" help:"Which pages may read answers."`
 	Auth      authSettings                `koanf:"auth" help:"Who may call. Without keys, a caller is the credential that goes to the provider."`
@@ -63,6 +65,7 @@ type limitSettings struct {
 	HeaderBytes     int           `koanf:"header_bytes" default:"1048576" fixed:"true" help:"Of a request's headers."`
 	Idle            time.Duration `koanf:"idle" default:"2m" fixed:"true" help:"Of a connection between two requests."`
 	Body            int64         `koanf:"body" default:"67108864" help:"Of a call's body."`
+	Bodies          int64         `koanf:"bodies" default:"536870912" help:"Of the bodies of all calls that may have to be sent again, each until its first content; at least body."`
 	BodyTime        time.Duration `koanf:"body_time" default:"5m" help:"For a request's body to come."`
 	BodyGap         time.Duration `koanf:"body_gap" default:"1m" help:"Between two reads of the body of a call that passes through."`
 	ProviderHeaders int64         `koanf:"provider_headers" default:"1048576" help:"Of an answer's headers, informational ones included."`
@@ -161,8 +164,9 @@ func (s settings) validate() error {
 	for _, name := range slices.Sorted(maps.Keys(s.Auth.Keys)) {
 		say(len(s.Auth.Keys[name]) < 16, fmt.Sprintf("auth.keys.%s: a buffer key needs at least 16 characters", name))
 	}
-	_, err := s.routes()
-	return errors.Join(append(all, err)...)
+	_, keys := s.Encryption.keys()
+	_, routes := s.routes()
+	return errors.Join(append(all, keys, routes)...)
 }
 
 // validate refuses what would be no limit. The window alone may be below 0: none.
@@ -175,13 +179,16 @@ func (l limitSettings) validate() error {
 			all = append(all, fmt.Errorf("limits.%s: must not be negative; 0 is the default", name))
 		}
 	}
+	if l.Bodies > 0 && l.Bodies < l.Body {
+		all = append(all, fmt.Errorf("limits.bodies: %d must be at least limits.body, %d", l.Bodies, l.Body))
+	}
 	return errors.Join(all...)
 }
 
 // runs is what the settings say about runs.
 func (s settings) runs(o buffer.Observer) buffer.Config {
 	return buffer.Config{
-		MaxChunk: s.Limits.Chunk, MaxRun: s.Limits.Run, MaxEvents: s.Limits.Events, Observe: o,
+		MaxChunk: s.Limits.Chunk, MaxRun: s.Limits.Run, MaxEvents: s.Limits.Events, MaxBodies: s.Limits.Bodies, Observe: o,
 		NoDedupe: s.RetryDedupe != nil && !*s.RetryDedupe,
 		Callers:  buffer.CallerLimits(s.Callers),
 		Queue:    buffer.QueueLimits(s.Queue),

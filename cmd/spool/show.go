@@ -26,7 +26,7 @@ func (c showCmd) Run(ctx context.Context, out io.Writer) error {
 }
 
 // show prints a run for people.
-func show(w io.Writer, r wire.Run) {
+func show(w io.Writer, r shown) {
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("run", "%s", r.ID)
 	row("state", "%s", words(r.State, r.Phase, r.Reason, strings.Join(r.Notes, " ")))
@@ -36,6 +36,9 @@ func show(w io.Writer, r wire.Run) {
 		row("ended", "%s, after %s", r.Ended.Format(time.RFC3339), r.Ended.Sub(r.Created))
 	}
 	row("stored", "%d chunks, %d bytes, %d readers", r.Head, r.Bytes, r.Readers)
+	if r.EncryptedWith != "" {
+		row("encrypted", "with the key %s", r.EncryptedWith)
+	}
 	if r.Operation != "" {
 		row("operation", "%s", r.Operation)
 	}

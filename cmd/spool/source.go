@@ -45,11 +45,16 @@ func (r remote) explain(err error) error {
 type source struct {
 	remote
 	Data string `type:"path" placeholder:"DIR" help:"Read this data folder, stopped or running, instead of asking a buffer: the runs of all callers."`
+	keyed
 }
 
 // fromFolder has read read the data folder.
 func (s source) fromFolder(ctx context.Context, read func(*sqlite.Reader) error) error {
-	r, err := sqlite.OpenReader(ctx, s.Data)
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	r, err := sqlite.OpenReader(ctx, s.Data, keys...)
 	if err != nil {
 		return err
 	}
@@ -57,11 +62,17 @@ func (s source) fromFolder(ctx context.Context, read func(*sqlite.Reader) error)
 	return read(r)
 }
 
+// shown is a run as a command shows it. Only a folder tells what it is encrypted with.
+type shown struct {
+	wire.Run
+	EncryptedWith string `json:"encrypted_with,omitempty"`
+}
+
 // run is one run with its ledger.
-func (s source) run(ctx context.Context, id string) (run wire.Run, err error) {
+func (s source) run(ctx context.Context, id string) (run shown, err error) {
 	if s.Data == "" {
 		err = s.act(ctx, func(ctx context.Context, c *client.Client) error {
-			run, err = c.Status(ctx, id)
+			run.Run, err = c.Status(ctx, id)
 			return err
 		})
 		return run, err
@@ -75,7 +86,7 @@ func (s source) run(ctx context.Context, id string) (run wire.Run, err error) {
 		if err != nil {
 			return fmt.Errorf("run %s: %w", id, err)
 		}
-		run = api.WireRun(found, "", 0)
+		run = shown{api.WireRun(found, "", 0), found.EncryptedWith}
 		return nil
 	})
 	return run, err

@@ -95,7 +95,7 @@ func (c tailCmd) ended(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return howEnded(run)
+	return howEnded(run.Run)
 }
 
 // storedPage is how many bytes of a folder's run are read at once.

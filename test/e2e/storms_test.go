@@ -213,6 +213,18 @@ func TestCallerLimits_RefuseWithAWait(t *testing.T) {
 	waitFor(t, func() bool { return g.Do("POST", "/openai/v1/chat/completions", `{"stream":true}`).Status == 200 })
 }
 
+// A call whose body finds no room is refused before anything is bought, with the limit's name.
+func TestBodies_OverTheirLimitAreRefusedWithAWait(t *testing.T) {
+	g := rig.New(t, rig.Options{Runs: buffer.Config{MaxBodies: 1}})
+	a := g.Chat("Idempotency-Key", "k")
+	if a.Status != 429 || !bytes.Contains(a.Body, []byte("limits.bodies")) || a.Header.Get("Retry-After") == "" {
+		t.Errorf("status %d, %s", a.Status, a.Body)
+	}
+	if n := g.Fake.Count(""); n != 0 {
+		t.Errorf("%d calls were bought", n)
+	}
+}
+
 func TestCallerLimits_CountRunsAndTokensOfAMinute(t *testing.T) {
 	for name, limits := range map[string]buffer.CallerLimits{"runs": {Runs: 2}, "tokens": {OutputTokens: 60}} {
 		t.Run(name, func(t *testing.T) {
