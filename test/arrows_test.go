@@ -23,7 +23,8 @@ var arrows = map[string][]string{
 	"buffer/frame":    {},
 	"buffer/policy":   {},
 	"buffer/provider": {"buffer/frame", "buffer/policy"},
-	"buffer/sqlite":   {"buffer", "buffer/frame", "buffer/policy", "buffer/provider", "migrations"},
+	"buffer/bell":     {},
+	"buffer/sqlite":   {"buffer", "buffer/bell", "buffer/frame", "buffer/policy", "buffer/provider", "migrations"},
 	"migrations":      {},
 	"examples":        {"api/client"},
 }
