@@ -62,6 +62,9 @@ func (l *runLog) change(ctx context.Context, next func(version) (draft, error)) 
 	l.mu.Lock()
 	at := l.at
 	l.mu.Unlock()
+	if err := l.s.heed(ctx, at.Run.ID); err != nil {
+		return err
+	}
 	v, err := l.s.change(ctx, at, next)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -33,7 +33,6 @@ type Layout struct {
 	Name     string // letters, digits, - and _; "" is DefaultName
 	Shards   int    // streams that runs are spread over; 0 is one. As many as there are servers is a good number
 	Replicas int    // of each message; 0 is three
-	Memory   bool   // keep it in memory: a log for tests
 }
 
 // The streams' metadata.
@@ -107,9 +106,6 @@ func (l Layout) streams() []jetstream.StreamConfig {
 		Duplicates: time.Second,
 		Metadata:   map[string]string{metaShards: strconv.Itoa(l.Shards), metaFormat: strconv.Itoa(format)},
 	}
-	if l.Memory {
-		base.Storage = jetstream.MemoryStorage
-	}
 	keys, nodes := base, base
 	keys.Name, keys.Subjects, keys.MaxMsgsPerSubject = l.keys(), []string{l.Name + ".key.>"}, 1
 	keys.Discard = jetstream.DiscardOld
@@ -119,9 +115,7 @@ func (l Layout) streams() []jetstream.StreamConfig {
 	for k := range l.Shards {
 		runs := base
 		runs.Name, runs.Subjects, runs.AllowAtomicPublish = l.runs(k), []string{l.under(k) + ">"}, true
-		if !l.Memory {
-			runs.Compression = jetstream.S2Compression
-		}
+		runs.Compression = jetstream.S2Compression
 		all = append(all, runs)
 	}
 	return append(all, nodes, keys) // keys last: it says that all are there

@@ -63,6 +63,7 @@ type Store struct {
 	lease  *lease
 	index  *index
 	bells  *bell.Bells
+	halts  halts
 
 	commits atomic.Int64
 	base    context.Context // ends with Close
@@ -84,7 +85,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	base, cancel := context.WithCancel(context.Background())
 	s := &Store{
 		cfg: cfg, log: cfg.Log, nc: cfg.Conn, owner: ulid.MustNew(ulid.Now(), rand.Reader).String(),
-		index: newIndex(), bells: bell.New(), base: base, cancel: cancel,
+		index: newIndex(), bells: bell.New(), halts: halts{until: map[ulid.ULID]time.Time{}}, base: base, cancel: cancel,
 	}
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log %s: %w", cfg.Name, err), s.Close())
@@ -128,6 +129,9 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	if s.lease, err = takeLease(ctx, s); err != nil {
 		return err
+	}
+	if err := s.heedHalts(); err != nil {
+		return fmt.Errorf("heed halts: %w", err)
 	}
 	for k := range s.layout.Shards {
 		if err := s.follow(ctx, k); err != nil {

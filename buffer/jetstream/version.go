@@ -93,13 +93,18 @@ func (s *Store) change(ctx context.Context, from version, next func(version) (dr
 	}
 }
 
-// update is change from the version that the leader has now.
+// update is change from the version that the leader has now, by somebody who is not the run's owner.
 func (s *Store) update(ctx context.Context, id ulid.ULID, next func(version) (draft, error)) (version, error) {
 	v, err := s.load(ctx, id)
 	if err != nil {
 		return v, err
 	}
-	return s.change(ctx, v, next)
+	return s.change(ctx, v, func(v version) (draft, error) {
+		if v.Run.State.Live() {
+			s.halt(id)
+		}
+		return next(v)
+	})
 }
 
 // commit publishes a draft as what follows from. Then, and not before, this node knows of it.
