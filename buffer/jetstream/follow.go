@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oklog/ulid/v2"
 	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/buffer"
 )
 
 // follow reads the last message of each run of shard k into the index, and then every message that is
@@ -36,6 +39,9 @@ func (s *Store) follow(ctx context.Context, k int) error {
 		meta, err := m.Metadata()
 		if err == nil {
 			err = s.noticed(stream, m, meta.Sequence.Stream)
+			for n := 0; errors.Is(err, buffer.ErrNotFound) && n < lateTries && s.wait(s.base, unled) == nil; n++ {
+				err = s.noticed(stream, m, meta.Sequence.Stream)
+			}
 		}
 		if err != nil && s.base.Err() == nil {
 			s.log.Warn("message not followed", zap.String("stream", stream), zap.Error(err))

@@ -13,6 +13,10 @@ import (
 // pageChunks bounds a page, however small its chunks are.
 const pageChunks = 8192
 
+// lateTries is how often what this node was told of is looked for: a replica may have told of a message
+// that is committed, and that the leader has not stored yet.
+const lateTries = 40
+
 // errGap: where the chunk should be there is another, or none.
 var errGap = errors.New("chunk is not where it should be")
 
@@ -66,6 +70,11 @@ func (s *Store) page(ctx context.Context, e *entry, from int64, max int) (buffer
 		}
 	}
 	chunks, err := s.chunks(ctx, e, from, max)
+	for n := 0; errors.Is(err, errGap) && e.run.State != buffer.Released && n < lateTries; n++ {
+		if err = s.wait(ctx, unled); err == nil {
+			chunks, err = s.chunks(ctx, e, from, max)
+		}
+	}
 	if errors.Is(err, errGap) && e.run.State == buffer.Released {
 		return page, buffer.ErrReleased // being swept, from the beginning on
 	}
