@@ -8,7 +8,7 @@ FUZZTIME ?= 10s
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-browser drill fuzz bench bench-peers lint fmt vet staticcheck vulncheck fix tidy check image clean
+.PHONY: help build run demo test test-litestream test-browser drill faults fuzz bench bench-peers docs packages lint fmt vet staticcheck vulncheck fix reference tidy check image clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ demo: ## Kill an agent and the buffer in mid-answer, and lose nothing; no key ne
 test: ## Run every test with the race detector
 	go test -race -shuffle=on -timeout 20m ./...
 	cd test/sdk/go && go test -shuffle=on -timeout 10m ./... # a module of its own, for the SDKs' dependencies
+	cd test/dashboards && go test -shuffle=on ./... # so too, for PromQL's parser
+
+test-litestream: ## Have Litestream follow a busy log, and restore what it has
+	cd test/litestream && go test -count=1 -timeout 10m ./... # a module of its own, for Litestream's dependencies
 
 test-browser: ## Read streams, and the console, with a real Chromium, /usr/bin/chromium
 	go vet -tags browser ./test/browser
@@ -33,6 +37,9 @@ test-browser: ## Read streams, and the console, with a real Chromium, /usr/bin/c
 
 drill: ## Stage eight faults of a provider and print what followed
 	@cd test/drill && go test -count=1 # in its own folder, so that go test shows what it prints
+
+faults: ## Break the log in every way, and print what was promised and what was seen
+	@cd test/faults && go test -count=1 -timeout 20m # in its own folder, as above
 
 fuzz: ## Run every fuzz target for FUZZTIME each (FUZZTIME=1h; 10s)
 	@.ci/fuzz $(FUZZTIME)
@@ -61,14 +68,24 @@ vulncheck: ## … govulncheck, with a database built from a Go module
 fix: ## … go fix has nothing to modernize
 	go fix -diff ./...
 
+reference: ## Write deploy/spool.yaml anew from the source
+	go run ./cmd/spool config reference > deploy/spool.yaml.new && mv deploy/spool.yaml.new deploy/spool.yaml
+
 tidy: ## … go.mod is tidy
 	go mod tidy -diff
 
 check: build ## Verify the stored invariants of DATA (./data)
 	bin/spool check $(DATA)
 
+docs: ## Build the site of docs/ into dist/site
+	go run ./test/docs dist/site
+
+packages: ## Render and lint what is in deploy/, and build a release twice
+	cd test/packages && go test -count=1 -vet=off ./... # a module of its own, for the dependencies of Helm, which vet would read too
+	.ci/release --check
+
 image: ## Build the container image (IMAGE=NAME)
 	docker build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
 
 clean: ## Remove what was built; data stays
-	rm -rf bin test/artifacts
+	rm -rf bin dist test/artifacts

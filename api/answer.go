@@ -47,9 +47,9 @@ type answer struct {
 // and panics with http.ErrAbortHandler when it must not look whole.
 func (a *answer) serve(start resume.Start) {
 	ctx := a.r.Context()
-	defer a.server.Runs.Attach(a.run.ID, a.native)()
+	defer a.server.Runs.Attach(ctx, a.run.ID, a.native)()
 	defer a.socket().hurry() // the server still has the end of the body to write
-	t, err := resume.Open(ctx, a.server.Store, a.run.ID, start)
+	t, err := resume.Open(ctx, a.server.log(start), a.run.ID, start)
 	if err != nil && !errors.Is(err, resume.ErrNotYet) {
 		a.refuse(err)
 		return
@@ -75,6 +75,15 @@ func (a *answer) serve(start resume.Start) {
 	default:
 		a.follow(ctx)
 	}
+}
+
+// log is what a reader reads. Who follows a run to its end may have what could not be stored as well; who
+// comes back for each page would be given it again and again.
+func (s *Server) log(start resume.Start) resume.Log {
+	if start.Follow && start.Wait == 0 {
+		return s.Runs.Following(s.Store)
+	}
+	return s.Store
 }
 
 func (a *answer) refuse(err error) {
@@ -118,7 +127,7 @@ func (a *answer) follow(ctx context.Context) {
 
 // next is the tail's next page, or resume.ErrQuiet after wait; 0 waits without end. A run that has
 // committed has a status to send while its next chunk is waited for.
-func (a *answer) next(ctx context.Context, wait time.Duration) (buffer.Page, error) {
+func (a *answer) next(ctx context.Context, wait time.Duration) (*buffer.Page, error) {
 	if !a.sent {
 		page, err := a.tail.Poll(ctx)
 		if err != nil || len(page.Chunks) > 0 {
@@ -157,7 +166,7 @@ func (a *answer) beat(run buffer.Run) []byte {
 
 // quiet is called when nothing has come for a while: it decides the status line where the call is
 // held back, and else shows that the connection lives.
-func (a *answer) quiet(page buffer.Page) bool {
+func (a *answer) quiet(page *buffer.Page) bool {
 	if !a.sent {
 		if !page.Run.Stream {
 			return true
@@ -169,7 +178,7 @@ func (a *answer) quiet(page buffer.Page) bool {
 }
 
 // deliver writes one page and flushes it once.
-func (a *answer) deliver(page buffer.Page) bool {
+func (a *answer) deliver(page *buffer.Page) bool {
 	if !a.sent {
 		a.begin(page.Run)
 	}
@@ -190,6 +199,7 @@ func (a *answer) deliver(page buffer.Page) bool {
 // begin sends the status line and the headers.
 func (a *answer) begin(run buffer.Run) {
 	h := a.w.Header()
+	yieldID(h, a.r, run.Header)
 	mergeHeader(h, run.Header)
 	if h.Get("Content-Type") == "" {
 		h.Set("Content-Type", contentType(run))

@@ -58,7 +58,7 @@ func (s *Server) reattach(w http.ResponseWriter, r *http.Request, p *proxied, ca
 		return false
 	}
 	if err == nil {
-		defer s.Runs.Attach(run.ID, true)()
+		defer s.Runs.Attach(r.Context(), run.ID, true)()
 		var served bool
 		if served, err = s.respond(w, r, p, run, call); err == nil {
 			return served
@@ -116,7 +116,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *proxied, run
 	case object == nil:
 		return false, nil
 	default:
-		s.writeResponse(w, run, asItStands(run, object))
+		s.writeResponse(w, r, run, asItStands(run, object))
 	}
 	return true, nil
 }

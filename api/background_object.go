@@ -64,8 +64,9 @@ func asItStands(run buffer.Run, object []byte) []byte {
 }
 
 // writeResponse answers with a response object.
-func (s *Server) writeResponse(w http.ResponseWriter, run buffer.Run, object []byte) {
+func (s *Server) writeResponse(w http.ResponseWriter, r *http.Request, run buffer.Run, object []byte) {
 	h, id := w.Header(), run.ID.String()
+	yieldID(h, r, run.Header)
 	mergeHeader(h, run.Header)
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")

@@ -13,8 +13,9 @@ import (
 // corsMaxAge is how long a browser may keep the answer to a preflight, in seconds.
 const corsMaxAge = 600
 
-// cors lets pages of the configured origins read what they ask for. Cookies are never used, so
-// credentials are not allowed. Without origins there is nothing to let.
+// cors lets pages of the configured origins ask and read. They may send any header, which a preflight
+// grants by name: providers' SDKs send theirs. Cookies are never used, so credentials are not allowed.
+// Without origins there is nothing to let.
 func (s *Server) cors(next http.Handler) http.Handler {
 	if len(s.Origins) == 0 {
 		return next
@@ -22,15 +23,10 @@ func (s *Server) cors(next http.Handler) http.Handler {
 	return cors.New(cors.Options{
 		AllowedOrigins: s.Origins,
 		AllowedMethods: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"},
-		AllowedHeaders: []string{
-			"Last-Event-ID", "Authorization", "Content-Type", "Accept", wire.HeaderKey,
-			wire.HeaderRunID, wire.HeaderOperation, wire.HeaderKind, wire.HeaderOnDisconnect, wire.HeaderTTL,
-			wire.HeaderTag, wire.HeaderBudget, wire.HeaderFrom, wire.HeaderHeartbeat, wire.HeaderMintToken,
-			wire.HeaderBufferKey, wire.HeaderProviderKey,
-		},
+		AllowedHeaders: []string{"*"},
 		ExposedHeaders: []string{
 			wire.HeaderRunID, wire.HeaderStatus, wire.HeaderFrom, wire.HeaderNext, wire.HeaderAttempts,
-			wire.HeaderToken, wire.HeaderReplayed, "Location", "Retry-After",
+			wire.HeaderToken, wire.HeaderReplayed, "Location", "Retry-After", "X-Should-Retry", "Request-Id", "X-Request-Id",
 		},
 		MaxAge: corsMaxAge,
 	}).Handler(next)

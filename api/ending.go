@@ -151,7 +151,7 @@ func (a *answer) nothing(run buffer.Run) {
 }
 
 // pollPage delivers one page of a long poll. Its X-Buffer-Next is where the next poll starts.
-func (a *answer) pollPage(page buffer.Page) {
+func (a *answer) pollPage(page *buffer.Page) {
 	last := page.Run.State.Ended() && a.tail.Pos() == page.Run.Head
 	page.Run.Head = a.tail.Pos()
 	if a.deliver(page) && last {

@@ -55,7 +55,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 		if err != nil {
 			return err
 		}
-		defer s.Runs.Attach(run.ID, false)()
+		defer s.Runs.Attach(r.Context(), run.ID, false)()
 		reached, leave := s.Runs.Place(run.ID)
 		defer leave()
 		t, err := s.openEvents(r.Context(), run, grant, following[i].Ask)
@@ -78,6 +78,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 // the second to the one that writes.
 type eventTail struct {
 	*resume.Tail
+	log    resume.Log
 	follow bool
 	caught bool   // it has been told that the reader has all there is
 	phase  string // the last one that was told
@@ -99,7 +100,8 @@ func (s *Server) openEvents(ctx context.Context, run buffer.Run, grant resume.Gr
 	if start.Wait > 0 {
 		return nil, bad("events are told as they come: wait is for /resume")
 	}
-	t, err := resume.OpenEvents(ctx, s.Store, run.ID, start.Otherwise(grant.From))
+	log := s.log(start)
+	t, err := resume.OpenEvents(ctx, log, run.ID, start.Otherwise(grant.From))
 	switch {
 	case errors.Is(err, resume.ErrOver):
 		return &eventTail{Tail: &resume.Tail{Run: run, From: run.Head}, id: run.ID.String(), next: run.Head, over: true}, nil
@@ -108,7 +110,7 @@ func (s *Server) openEvents(ctx context.Context, run buffer.Run, grant resume.Gr
 	case t.From < grant.From:
 		return nil, errGrant
 	}
-	return &eventTail{Tail: t, follow: start.Follow, id: run.ID.String(), next: t.From}, nil
+	return &eventTail{Tail: t, log: log, follow: start.Follow, id: run.ID.String(), next: t.From}, nil
 }
 
 // eventStream is what one page listens to.
@@ -209,7 +211,7 @@ func (e *eventStream) serve(ctx context.Context) {
 func (e *eventStream) pull(ctx context.Context, t *eventTail, feed chan<- news) {
 	for {
 		phase, moved := e.server.Runs.WatchPhase(t.Run.ID)
-		changed, stop := e.server.Store.Watch(t.Run.ID)
+		changed, stop := t.log.Watch(t.Run.ID)
 		n := e.look(ctx, t, phase)
 		if len(n.page.Chunks) > 0 || n.phase != "" || n.caught || n.err != nil {
 			select {
@@ -238,7 +240,8 @@ func (e *eventStream) pull(ctx context.Context, t *eventTail, feed chan<- news) 
 // look is one look at a run.
 func (e *eventStream) look(ctx context.Context, t *eventTail, phase string) news {
 	n := news{tail: t}
-	n.page, n.err = t.Poll(ctx)
+	page, err := t.Poll(ctx)
+	n.page, n.err = *page, err // whoever takes it may do so while the next one is read
 	if n.err != nil {
 		return n
 	}
@@ -259,8 +262,12 @@ func (e *eventStream) look(ctx context.Context, t *eventTail, phase string) news
 func (e *eventStream) tell(n news) {
 	t, run := n.tail, n.page.Run
 	for _, c := range n.page.Chunks {
-		e.blocks.chunk(t.id, run.Framing, c)
-		t.next = c.Pos + 1
+		id := t.id
+		if c.Pos >= run.Head { // it is not stored: the page cannot come back for it
+			id = ""
+		}
+		e.blocks.chunk(id, run.Framing, c)
+		t.next = min(c.Pos+1, run.Head)
 	}
 	t.reached(t.next)
 	if n.phase != "" {

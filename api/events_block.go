@@ -13,8 +13,9 @@ import (
 )
 
 // blocks writes the EventSource dialect of docs/protocol.md, section 4: a block is some lines and a
-// blank one, and all lines end in LF. What is written waits for send, so that a page is one write;
-// beyond spill it goes out before.
+// blank one, and all lines end in LF. An id is the last line of its block: some readers take a block for
+// read as soon as its id has come, and would not ask for the rest of it after a cut. What is written waits
+// for send, so that a page is one write; beyond spill it goes out before.
 type blocks struct {
 	out    func([]byte) bool
 	buf    []byte
@@ -60,7 +61,11 @@ func (b *blocks) begin(field string) {
 
 func (b *blocks) end() { b.buf = append(b.buf, '\n') }
 
+// id writes none where run is empty: the page keeps the last one.
 func (b *blocks) id(run string, pos int64) {
+	if run == "" {
+		return
+	}
 	b.line("id: ", strconv.AppendInt([]byte(run+":"), pos, 10))
 }
 
@@ -68,10 +73,10 @@ func (b *blocks) id(run string, pos int64) {
 func (b *blocks) event(name, id string, value any) {
 	data, _ := json.Marshal(value) // of our own types, which all have a JSON form
 	b.line("event: ", []byte(name))
+	b.line("data: ", data)
 	if id != "" {
 		b.line("id: ", []byte(id))
 	}
-	b.line("data: ", data)
 	b.end()
 }
 
@@ -105,15 +110,13 @@ func (b *blocks) own(run string, c buffer.Chunk) {
 	for line := range ownLines(data) {
 		some = true
 		bears = bears || string(fieldName(line)) == "data"
+		b.line("", line)
 	}
 	if !some {
 		return
 	}
 	if bears {
 		b.id(run, c.Pos)
-	}
-	for line := range ownLines(data) {
-		b.line("", line)
 	}
 	b.end()
 }
@@ -147,20 +150,19 @@ func (b *blocks) text(run string, kind frame.Kind, c buffer.Chunk) {
 			return
 		}
 	}
-	b.id(run, c.Pos)
 	for line := range lines(data) {
 		b.line("data: ", line)
 	}
 	if n := len(data); n > 0 && (data[n-1] == '\n' || data[n-1] == '\r') {
 		b.line("data: ", nil) // else the page would not see that line end
 	}
+	b.id(run, c.Pos)
 	b.end()
 }
 
 // binary writes a chunk that is no text as an event named binary, in base64, which is what a page
 // can decode without loss.
 func (b *blocks) binary(run string, c buffer.Chunk) {
-	b.id(run, c.Pos)
 	b.line("event: ", []byte("binary"))
 	b.begin("data: ")
 	for part := range slices.Chunk(c.Data, piece) {
@@ -169,6 +171,7 @@ func (b *blocks) binary(run string, c buffer.Chunk) {
 		}
 	}
 	b.buf = append(b.buf, '\n')
+	b.id(run, c.Pos)
 	b.end()
 }
 

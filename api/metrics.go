@@ -1,9 +1,12 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -17,6 +20,8 @@ import (
 // so that the figures, the log and the client's end never disagree.
 type Metrics struct {
 	registry     *prometheus.Registry
+	begun        *prometheus.CounterVec // route
+	readers      *prometheus.CounterVec // by
 	ended        *prometheus.CounterVec // route, outcome, detail
 	attempts     *prometheus.CounterVec // route, class, action
 	unknown      *prometheus.CounterVec // route
@@ -27,7 +32,7 @@ type Metrics struct {
 	reuses       *prometheus.CounterVec // how
 	saved        prometheus.Counter
 	dollars      prometheus.Counter
-	prices       map[string]provider.Price // by route
+	prices       atomic.Pointer[map[string]provider.Price] // by route
 }
 
 // The outcomes of runs. A stream that was cut after its first token is in no success.
@@ -55,6 +60,8 @@ func NewMetrics() *Metrics {
 	}
 	m := &Metrics{
 		registry:     prometheus.NewRegistry(),
+		begun:        counter("spool_runs_begun_total", "Runs that this process has begun.", "route"),
+		readers:      counter("spool_readers_total", "Readers that came, the run's own caller included: by the provider's route, or to resume.", "by"),
 		ended:        counter("spool_runs_ended_total", "Runs that ended, by how: only those with proof of the end are successes.", "route", "outcome", "detail"),
 		attempts:     counter("spool_attempts_total", "Requests sent to providers, as the ledger has them.", "route", "class", "action"),
 		unknown:      counter("spool_attempts_possibly_billed_total", "Attempts without an answer that may have been paid for.", "route"),
@@ -66,7 +73,7 @@ func NewMetrics() *Metrics {
 		saved:        prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_output_tokens_saved_total", Help: "Output tokens that were delivered by replay or attach instead of a new call."}),
 	}
 	m.dollars = prometheus.NewCounter(prometheus.CounterOpts{Name: "spool_dollars_saved_total", Help: "What those tokens, and the calls' input, would have cost, in US dollars at the routes' configured prices."})
-	m.registry.MustRegister(m.ended, m.attempts, m.unknown, m.tokens, m.firstByte, m.firstContent, m.recovered, m.reuses, m.saved, m.dollars,
+	m.registry.MustRegister(m.begun, m.readers, m.ended, m.attempts, m.unknown, m.tokens, m.firstByte, m.firstContent, m.recovered, m.reuses, m.saved, m.dollars,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -87,12 +94,13 @@ func (m *Metrics) Handler(runs *buffer.Runs) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// Prices tells what the routes' tokens cost. It comes before the first run.
+// Prices tells what the routes' tokens cost from now on.
 func (m *Metrics) Prices(routes map[string]provider.Route) {
-	m.prices = map[string]provider.Price{}
+	prices := map[string]provider.Price{}
 	for name, r := range routes {
-		m.prices[name] = r.Price
+		prices[name] = r.Price
 	}
+	m.prices.Store(&prices)
 }
 
 // Disk adds gauges of the folder: the bytes that its files take, and those that are free.
@@ -104,11 +112,31 @@ func (m *Metrics) Disk(measure func() (used, free int64)) {
 	gauge("spool_disk_free_bytes", "What is free where the data folder is.", func() int64 { _, free := measure(); return free })
 }
 
+// Reusable adds a gauge of what compacting the log would give back.
+func (m *Metrics) Reusable(measure func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "spool_disk_reusable_bytes", Help: "Of the log's file, what was deleted and is free for the next answers.",
+	}, func() float64 { return float64(measure()) }))
+}
+
 // Gatherer gives the figures as they are when it is asked.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
 // Recovered counts the runs that were sealed at the start.
 func (m *Metrics) Recovered(n int) { m.recovered.Add(float64(n)) }
+
+// RunBegun implements buffer.Observer.
+func (m *Metrics) RunBegun(_ context.Context, r buffer.Run) { m.begun.WithLabelValues(r.Route).Inc() }
+
+// Joined implements buffer.Observer.
+func (m *Metrics) Joined(_ context.Context, _ ulid.ULID, caller bool) (left func()) {
+	by := "resume"
+	if caller {
+		by = "provider_route"
+	}
+	m.readers.WithLabelValues(by).Inc()
+	return func() {}
+}
 
 // AttemptEnded implements buffer.Observer.
 func (m *Metrics) AttemptEnded(_ buffer.Run, a buffer.Attempt) {
@@ -151,7 +179,9 @@ func (m *Metrics) Reused(r buffer.Run) {
 // save counts what n repeats of a call would have bought.
 func (m *Metrics) save(r buffer.Run, n int64) {
 	m.saved.Add(float64(n * r.Usage.OutputTokens))
-	m.dollars.Add(float64(n) * m.prices[r.Route].Of(*r.Usage))
+	if prices := m.prices.Load(); prices != nil {
+		m.dollars.Add(float64(n) * (*prices)[r.Route].Of(*r.Usage))
+	}
 }
 
 // outcomeOf says in one word how a run ended.

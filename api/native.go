@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,12 +23,16 @@ import (
 // nativeHandler serves a route of the buffer's own for a caller that is known.
 type nativeHandler func(w http.ResponseWriter, r *http.Request, caller string) error
 
-// native identifies the caller and maps the handler's error to the contract.
-func (s *Server) native(h nativeHandler) http.HandlerFunc {
+// native identifies the caller and maps the handler's error to the contract. query names the
+// parameters that the route knows.
+func (s *Server) native(h nativeHandler, query ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller, err := s.Callers.Identify(r, "")
 		if err == nil {
 			err = wellFormed(r)
+		}
+		if err == nil {
+			err = knows(r, query)
 		}
 		if err == nil {
 			err = h(w, r, caller)
@@ -98,7 +104,7 @@ func about(run buffer.Run, err error) error {
 }
 
 func (s *Server) writeRun(w http.ResponseWriter, run buffer.Run) error {
-	return writeJSON(w, wireRun(run, s.Runs.Phase(run.ID), s.Runs.Readers(run.ID)))
+	return writeJSON(w, WireRun(run, s.Runs.Phase(run.ID), s.Runs.Readers(run.ID)))
 }
 
 func writeJSON(w http.ResponseWriter, v any) error {
@@ -134,7 +140,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, caller string) err
 		if run, err = s.Store.Get(r.Context(), run.ID); err != nil {
 			continue // forgotten meanwhile
 		}
-		out.Runs = append(out.Runs, wireRun(run, s.Runs.Phase(run.ID), s.Runs.Readers(run.ID)))
+		out.Runs = append(out.Runs, WireRun(run, s.Runs.Phase(run.ID), s.Runs.Readers(run.ID)))
 	}
 	return writeJSON(w, out)
 }
@@ -152,6 +158,10 @@ func filter(q url.Values) (buffer.Filter, error) {
 			var ok bool
 			if f.TagName, f.TagValue, ok = strings.Cut(v, "="); !ok || f.TagName == "" {
 				return f, bad("tag must be name=value")
+			}
+		case "key":
+			if f.Key = v; v == "" {
+				return f, bad("key must not be empty")
 			}
 		case "limit":
 			n, err := strconv.Atoi(v)
@@ -252,6 +262,25 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request, run buffer.Run, 
 func wellFormed(r *http.Request) error {
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		return &fault{code: wire.CodeBadPosition, detail: "the query is not well escaped"}
+	}
+	return nil
+}
+
+// The query parameters with which a reader says where and how it reads: events, and the bytes alone.
+var (
+	eventQuery = []string{"from", "from_byte", "starting_after", "follow"}
+	byteQuery  = slices.Concat(eventQuery, []string{"wait", "partial"})
+)
+
+// knows refuses a query with a parameter that is none of the route's: a slip in its name must not be
+// taken for not given.
+func knows(r *http.Request, query []string) error {
+	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
+		if slices.Contains(query, name) {
+			continue
+		}
+		known := first(strings.Join(query, ", "), "none")
+		return bad(fmt.Sprintf("query parameter %.64q is not known here; known: %s", name, known))
 	}
 	return nil
 }

@@ -247,7 +247,7 @@ func TestOpenAPI_IdleRun(t *testing.T) {
 		ID: ulid.MustNew(1, nil), State: buffer.Idle, Kind: policy.ReadOnly,
 		Attempts: []buffer.Attempt{{N: 1, Billed: policy.BilledUnknown}},
 	}
-	text, err := json.Marshal(wireRun(run, "", 0))
+	text, err := json.Marshal(WireRun(run, "", 0))
 	if err != nil {
 		t.Fatal(err)
 	}

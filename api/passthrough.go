@@ -37,14 +37,15 @@ func (s *Server) passThrough(w http.ResponseWriter, r *http.Request, p *proxied)
 					delete(resp.Header, name)
 				}
 			}
+			yieldID(w.Header(), r, resp.Header)
 			sandbox(resp.Header)
 			return nil
 		},
 		FlushInterval: -1,
 		Transport:     s.Client.Transport(),
-		ErrorLog:      zap.NewStdLog(s.Log),
+		ErrorLog:      zap.NewStdLog(s.logOf(r)),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			s.Log.Info("pass-through failed", zap.String("provider", p.route.Name), zap.String("error", fmt.Sprintf("%T", err))) // its text may quote the answer
+			s.logOf(r).Info("pass-through failed", zap.String("provider", p.route.Name), zap.String("error", fmt.Sprintf("%T", err))) // its text may quote the answer
 			if body.late.Load() {
 				writeProviderError(w, p.dialect, slowBody("limits.body_gap"))
 				return

@@ -133,40 +133,43 @@ func join(base *url.URL, escaped, query string) (*url.URL, error) {
 // generate makes the call a run, or finds the run that it is already, and answers with a tail of
 // the log. The answer is never a copy of the provider's socket.
 func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
-	body, err := readBody(w, r, s.Limits.Body, "limits.body")
+	a, start, err := s.start(w, r, p)
 	if err != nil {
 		writeProviderError(w, p.dialect, err)
 		return
+	}
+	a.serve(start) // for as long as the run lasts: what was only needed to start it is given up by now
+}
+
+// start starts or finds the call's run, for an answer to tail.
+func (s *Server) start(w http.ResponseWriter, r *http.Request, p *proxied) (*answer, resume.Start, error) {
+	body, err := readBody(w, r, s.Limits.Body, "limits.body")
+	if err != nil {
+		return nil, resume.Start{}, err
 	}
 	call, start, err := s.call(r, p, body)
 	if err != nil {
-		writeProviderError(w, p.dialect, err)
-		return
+		return nil, resume.Start{}, err
 	}
-	beat, err := heartbeat(r.Header, s.Limits.Heartbeat)
-	if err != nil {
-		writeProviderError(w, p.dialect, err)
-		return
+	a := &answer{server: s, w: w, r: r, native: true}
+	if a.heartbeat, err = heartbeat(r.Header, s.Limits.Heartbeat); err != nil {
+		return nil, resume.Start{}, err
 	}
-	mint, err := mintTTL(r.Header)
-	if err != nil {
-		writeProviderError(w, p.dialect, err)
-		return
+	if a.mint, err = mintTTL(r.Header); err != nil {
+		return nil, resume.Start{}, err
 	}
-	run, existed, err := s.Runs.Start(r.Context(), call)
+	a.run, a.replayed, err = s.Runs.Start(r.Context(), call)
 	if err != nil {
 		f := *asFault(err)
-		if run.Caller == p.caller && run.ID != zeroID {
-			f.run = run.ID.String()
+		if a.run.Caller == p.caller && a.run.ID != zeroID {
+			f.run = a.run.ID.String()
 		}
-		writeProviderError(w, p.dialect, &f)
-		return
+		return nil, resume.Start{}, &f
 	}
-	if !existed { // X-Buffer-From is about a run that the caller has read from
+	if !a.replayed { // X-Buffer-From is about a run that the caller has read from
 		start = resume.FromPosition(0)
 	}
-	a := &answer{server: s, w: w, r: r, run: run, native: true, replayed: existed, heartbeat: beat, mint: mint}
-	a.serve(start)
+	return a, start, nil
 }
 
 // call describes the run that the request becomes.
@@ -204,7 +207,7 @@ func (s *Server) call(r *http.Request, p *proxied, body []byte) (buffer.Call, re
 	retry := retryOf(r.Header)
 	run.Turn = retry.Turn
 	send := provider.Send{Method: r.Method, URL: p.target, Header: p.header, Body: body}
-	return buffer.Call{Run: run, Retry: retry, Route: p.route, Send: send}, start, err
+	return buffer.Call{Run: run, Request: idOf(r).text, Retry: retry, Route: p.route, Send: send}, start, err
 }
 
 // storedPath is the path and query as called, without the credential that Gemini's clients put there.

@@ -8,8 +8,8 @@ import (
 	"github.com/spool-dev/spool/buffer/provider"
 )
 
-// wireRun is the run as JSON. phase and readers are what this process knows of it.
-func wireRun(r buffer.Run, phase string, readers int) wire.Run {
+// WireRun is the run as JSON. phase and readers are what this process knows of it.
+func WireRun(r buffer.Run, phase string, readers int) wire.Run {
 	out := wire.Run{
 		ID: r.ID.String(), State: string(r.State), Outcome: string(r.Outcome), Reason: string(r.Reason), Notes: r.Notes,
 		Provider: r.Provider, Route: r.Route, Dialect: string(r.Dialect), Model: r.Model,

@@ -4,6 +4,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -85,16 +86,16 @@ func (s *Server) Handler() http.Handler {
 		r.Handle("/metrics", s.Metrics).Methods("GET", "HEAD")
 	}
 
-	r.HandleFunc("/runs", s.native(s.list)).Methods("GET")
+	r.HandleFunc("/runs", s.native(s.list, "state", "tag", "key", "limit", "after")).Methods("GET")
 	r.HandleFunc("/runs/{run}", s.reads(s.status)).Methods("GET")
-	r.HandleFunc("/runs/{run}/resume", s.reads(s.resumeRun)).Methods("GET")
-	r.HandleFunc("/runs/{run}/events", s.reads(s.eventsRun)).Methods("GET")
-	r.HandleFunc("/runs/{run}/stream", s.reads(s.streamRun)).Methods("GET")
+	r.HandleFunc("/runs/{run}/resume", s.reads(s.resumeRun, byteQuery...)).Methods("GET")
+	r.HandleFunc("/runs/{run}/events", s.reads(s.eventsRun, eventQuery...)).Methods("GET")
+	r.HandleFunc("/runs/{run}/stream", s.reads(s.streamRun, "resume")).Methods("GET")
 	r.HandleFunc("/runs/{run}/token", s.native(s.mintToken)).Methods("POST")
 	r.HandleFunc("/runs/{run}/cancel", s.native(s.cancel)).Methods("POST")
 	r.HandleFunc("/runs/{run}/ack", s.native(s.ack)).Methods("POST")
-	r.HandleFunc("/resume", s.reads(s.resumeAny)).Methods("GET")
-	r.HandleFunc("/events", s.reads(s.eventsMany)).Methods("GET")
+	r.HandleFunc("/resume", s.reads(s.resumeAny, slices.Concat([]string{"run", "key"}, byteQuery)...)).Methods("GET")
+	r.HandleFunc("/events", s.reads(s.eventsMany, "run", "follow")).Methods("GET")
 	r.Handle("/ui", ui).Methods("GET", "HEAD")
 	r.Handle("/ui/{page:.*}", ui).Methods("GET", "HEAD", "POST")
 	if s.Cloudflare {
@@ -115,8 +116,13 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
+		r = identify(w, r)
 		defer func() {
-			s.Log.Debug("request", zap.String("method", r.Method), zap.String("path", r.URL.Path), zap.Duration("took", time.Since(begun)))
+			run := zap.Skip()
+			if id := w.Header().Get(wire.HeaderRunID); id != "" {
+				run = zap.String("run", id)
+			}
+			s.logOf(r).Debug("request", zap.String("method", r.Method), zap.String("path", r.URL.Path), run, zap.Duration("took", time.Since(begun)))
 		}()
 		s.listen(w, r)
 		next.ServeHTTP(w, r)
@@ -142,7 +148,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, err := range s.Store.List(r.Context(), buffer.Filter{Limit: 1}) {
 		if err != nil {
-			s.Log.Error("storage is not ready", zap.Error(err))
+			s.logOf(r).Error("storage is not ready", zap.Error(err))
 			writeProblem(w, err)
 			return
 		}

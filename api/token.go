@@ -43,10 +43,15 @@ type reader struct {
 // readHandler serves a route on which a run token is enough.
 type readHandler func(w http.ResponseWriter, r *http.Request, who reader) error
 
-// reads finds out who asks and maps the handler's error to the contract.
-func (s *Server) reads(h readHandler) http.HandlerFunc {
+// reads finds out who asks and maps the handler's error to the contract. query names the parameters
+// that the route knows, besides the token.
+func (s *Server) reads(h readHandler, query ...string) http.HandlerFunc {
+	query = append([]string{"token"}, query...)
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := s.reader(r)
+		if err == nil {
+			err = knows(r, query)
+		}
 		if err == nil {
 			err = h(w, r, who)
 		}

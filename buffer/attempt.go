@@ -3,6 +3,7 @@ package buffer
 import (
 	"context"
 	"io"
+	"sync"
 
 	"github.com/spool-dev/spool/buffer/frame"
 	"github.com/spool-dev/spool/buffer/provider"
@@ -45,7 +46,7 @@ type cutting struct {
 // receive sends one request and passes on what comes, in order, until the body ends or ctx does. It
 // owns the body.
 func receive(ctx context.Context, c *provider.Client, send provider.Send, w *provider.Wire, cut cutting, out *inbox) {
-	answer, err := c.Open(ctx, send, w)
+	answer, err := open(ctx, c, send, w)
 	if err != nil {
 		out.put(ctx, arrival{err: err})
 		return
@@ -69,6 +70,15 @@ func receive(ctx context.Context, c *provider.Client, send provider.Send, w *pro
 			return
 		}
 	}
+}
+
+// open makes the request on a goroutine of its own: that needs a deep stack for a moment, and the one that
+// reads the answer lives for as long as the answer, of which there may be ten thousand.
+func open(ctx context.Context, c *provider.Client, send provider.Send, w *provider.Wire) (answer *provider.Answer, err error) {
+	var opening sync.WaitGroup
+	opening.Go(func() { answer, err = c.Open(ctx, send, w) })
+	opening.Wait()
+	return answer, err
 }
 
 // gather waits for one chunk and takes what else is there already, to about most bytes, and says how many.

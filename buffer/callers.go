@@ -30,10 +30,9 @@ func busy(what string, wait time.Duration) *BusyError {
 
 // callers counts what each caller uses. It forgets a caller that uses nothing.
 type callers struct {
+	mu     sync.Mutex
 	limits CallerLimits
-
-	mu sync.Mutex
-	by map[string]*usage
+	by     map[string]*usage
 }
 
 // usage is one caller's, in windows of a minute.
@@ -45,6 +44,13 @@ type usage struct {
 }
 
 func newCallers(l CallerLimits) *callers { return &callers{limits: l, by: map[string]*usage{}} }
+
+// limit sets other limits from now on.
+func (c *callers) limit(l CallerLimits) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limits = l
+}
 
 // admission is one run's place among its caller's.
 type admission struct {

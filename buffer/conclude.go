@@ -74,9 +74,11 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 // record commits a row of the ledger. It is false where the log does not take it: then the run has
 // ended.
 func (d *drain) record(ctx context.Context, row Attempt) bool {
+	done := d.rs.writes.begin()
 	err := d.log.Attempt(context.WithoutCancel(ctx), row)
+	done()
 	if err != nil {
-		d.unstored(ctx, "attempt not stored", err)
+		d.unstored(ctx, err)
 	}
 	return err == nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,23 +27,27 @@ type drain struct {
 	done    chan struct{}
 	phase   *phase
 	stop    context.CancelCauseFunc
-	stuck   chan struct{} // closed when the end of the run cannot be stored now
+	stuck   chan struct{} // closed when the log has refused to take something of the run
 
-	rs     *Runs
-	log    Log
-	way    way
-	first  time.Time   // the first send
-	output int64       // tokens that the provider gave
-	tell   func(error) // the circuit waits for the attempt's outcome; nil once told
-	told   *refusal    // the primary route's last failure: what a failed run answers with
-	zap    *zap.Logger
+	rs *Runs
+	setup
+	log     Log
+	head    int64          // what the log has taken
+	rest    *rest          // what it has not; nil while it takes everything
+	sealing sync.WaitGroup // tells the log of that
+	way     way
+	first   time.Time   // the first send
+	output  int64       // tokens that the provider gave
+	tell    func(error) // the circuit waits for the attempt's outcome; nil once told
+	told    *refusal    // the primary route's last failure: what a failed run answers with
+	zap     *zap.Logger
 }
 
 func newDrain(rs *Runs, log Log, run Run, call Call, stop context.CancelCauseFunc) *drain {
 	return &drain{
 		started: run, done: make(chan struct{}), stuck: make(chan struct{}), phase: newPhase(), stop: stop,
-		rs: rs, log: log, way: newWay(call),
-		zap: rs.log.With(zap.Stringer("run", run.ID), zap.String("provider", run.Provider)),
+		rs: rs, setup: *rs.setup.Load(), log: log, way: newWay(call),
+		zap: rs.log.WithLazy(zap.Stringer("run", run.ID), zap.String("request", call.Request), zap.String("provider", run.Provider)),
 	}
 }
 
@@ -87,12 +92,16 @@ func reasonOf(err error) Reason {
 	return Shutdown
 }
 
-// close commits the last chunks together with the ended state. What cannot be committed now is
-// told as soon as the log can be written again.
+// close commits the last chunks together with the ended state. Where the log does not take them, the
+// readers get them from memory, and the log is told as soon as it can be written again.
 func (d *drain) close(ctx context.Context, chunks [][]byte, to State, c Closing) {
 	ctx = context.WithoutCancel(ctx)
+	if d.rest != nil {
+		d.closeRest(ctx, chunks, c)
+		return
+	}
 	size := sizeOf(chunks) // they are the log's from then on
-	err := d.log.Append(ctx, chunks, to, c)
+	err := d.commit(ctx, chunks, to, c)
 	switch {
 	case err == nil:
 		d.rs.stored.add(len(chunks), size)
@@ -100,34 +109,77 @@ func (d *drain) close(ctx context.Context, chunks [][]byte, to State, c Closing)
 		d.zap.Info("run ended", zap.String("state", string(to)), zap.String("reason", string(c.Reason)))
 	case errors.Is(err, ErrSealed):
 		d.zap.Info("run was sealed from outside")
+		d.observeEnd(ctx)
+	case to == Failed: // a failure that cannot be stored is told as one of storage
+		d.unstored(ctx, err)
 	default:
-		d.unstored(ctx, "end of run not stored", err)
+		if err := d.goOn(ctx, chunks, c, err); err != nil {
+			d.zap.Warn("the end of the answer is given up", zap.Error(err))
+		}
+		d.closeRest(ctx, nil, c) // its readers are told in any case
 	}
 }
 
-// unstored deals with a log that has refused to take something: one that was sealed from outside says
-// how the run ended, any other is told as soon as it can be written again.
-func (d *drain) unstored(ctx context.Context, what string, err error) {
-	if errors.Is(err, ErrSealed) {
+// closeRest ends a run whose log has refused it.
+func (d *drain) closeRest(ctx context.Context, chunks [][]byte, c Closing) {
+	if err := d.rest.add(chunks); err != nil {
+		d.zap.Warn("the end of the answer is given up", zap.Error(err))
+	}
+	d.rest.finish()
+	d.sealing.Wait()
+	if c.Attempt == nil {
 		return
 	}
-	d.zap.Error(what, zap.Error(err))
-	d.sealLater(context.WithoutCancel(ctx))
+	if err := d.log.Attempt(ctx, *c.Attempt); err != nil { // it is closed as billed unknown
+		d.zap.Warn("attempt not stored", zap.Error(err))
+	}
+}
+
+// commit appends to the log, and keeps count of how far it is.
+func (d *drain) commit(ctx context.Context, chunks [][]byte, to State, c Closing) error {
+	n := int64(len(chunks))
+	defer d.rs.writes.begin()()
+	err := d.log.Append(context.WithoutCancel(ctx), chunks, to, c)
+	if err == nil {
+		d.head += n
+	}
+	return err
+}
+
+// unstored ends a run of which the log has refused to take something: one that was sealed from outside
+// says how it ended, any other ends here, and the log is told as soon as it can be written again.
+func (d *drain) unstored(ctx context.Context, err error) {
+	if errors.Is(err, ErrSealed) {
+		d.observeEnd(context.WithoutCancel(ctx))
+		return
+	}
+	if d.rest == nil {
+		_ = d.goOn(ctx, nil, Closing{}, err) // without chunks there is always room
+	}
+	d.rest.finish()
+	d.sealing.Wait()
 }
 
 // sealRetry is the wait between two tries to tell a log that its run was cut by storage.
 const sealRetry = time.Second
 
 // sealLater closes the run with reason storage as soon as the log takes it, or leaves it to the
-// recovery of the next start when the store is closed before.
-func (d *drain) sealLater(ctx context.Context) {
+// recovery of the next start when the store is closed before. A run whose content was shown has been
+// interrupted, whether any of it is stored or not: its key buys nothing again.
+func (d *drain) sealLater(ctx context.Context, shown State, c Closing) {
 	close(d.stuck)
-	d.rs.failed.Store(time.Now().UnixNano())
+	d.rs.writes.refused()
 	for !d.rs.isDraining() { // else the next start recovers it
-		_, err := d.rs.store.Seal(ctx, d.started.ID, Interrupted, Storage)
-		if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrNotFound) {
+		err := d.log.Append(ctx, nil, shown.Stopped(Interrupted), c)
+		if err == nil {
+			d.rs.writes.taken()
+			d.observeEnd(ctx)
+			d.zap.Info("run ended", zap.String("state", string(shown.Stopped(Interrupted))), zap.String("reason", string(Storage)))
+		}
+		if !errors.Is(err, ErrStorage) {
 			return
 		}
+		d.rs.writes.refused()
 		if sleep(d.rs.base, sealRetry) != nil {
 			return
 		}

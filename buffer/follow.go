@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -77,13 +78,13 @@ func (d *drain) attempt(ctx context.Context, n int) (wait time.Duration, again b
 	defer d.rs.inboxes.leave()
 	var receiver sync.WaitGroup
 	receiver.Go(func() {
-		receive(sending, d.rs.client, d.way.send, wire, cutting{stream: d.started.Stream, max: d.rs.cfg.MaxChunk}, arrivals)
+		receive(sending, d.client, d.way.send, wire, cutting{stream: d.started.Stream, max: d.cfg.MaxChunk}, arrivals)
 	})
 	e, err := s.follow(ctx, arrivals)
 	hangUp()
 	receiver.Wait()
 	if err != nil {
-		d.unstored(ctx, "chunks not stored", err)
+		d.unstored(ctx, err)
 		return 0, false
 	}
 	e.row.ReusedConn, e.row.RequestBytes = wire.Reused(), wire.Written()
@@ -187,9 +188,9 @@ func (s *stream) over(chunk []byte) overError {
 	switch {
 	case !s.head.success():
 		return ""
-	case s.total+int64(len(chunk)) > s.d.rs.cfg.MaxRun:
+	case s.total+int64(len(chunk)) > s.d.cfg.MaxRun:
 		return overRun
-	case s.events == s.d.rs.cfg.MaxEvents:
+	case s.events == s.d.cfg.MaxEvents:
 		return overEvents
 	}
 	return ""
@@ -258,13 +259,25 @@ func (s *stream) commit(ctx context.Context) error {
 		c = s.opening()
 	}
 	begun := time.Now()
-	err := s.d.log.Append(context.WithoutCancel(ctx), s.pending, Streaming, c)
-	if err == nil {
-		s.d.rs.stored.add(len(s.pending), s.size)
-	}
+	err := s.keep(ctx, c)
 	s.committed = true
 	s.clocks.resume(begun)
 	s.pending, s.size = nil, 0
+	return err
+}
+
+// keep gives what is pending to the log, or to memory once the log has refused.
+func (s *stream) keep(ctx context.Context, c Closing) error {
+	if s.d.rest != nil {
+		return s.d.rest.add(s.pending)
+	}
+	err := s.d.commit(ctx, s.pending, Streaming, c)
+	if err == nil {
+		s.d.rs.stored.add(len(s.pending), s.size)
+	}
+	if errors.Is(err, ErrStorage) {
+		return s.d.goOn(ctx, s.pending, c, err)
+	}
 	return err
 }
 

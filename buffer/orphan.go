@@ -19,7 +19,7 @@ type Retry struct {
 // caller has gone and that no retry as late has taken over. It takes it over, for this retry alone.
 // Without one the zero Run is returned: the retry is a call like any other.
 func (rs *Runs) adopt(ctx context.Context, want Run, retry Retry) (Run, error) {
-	if rs.cfg.NoDedupe || want.Key != "" || retry.Count == 0 && retry.Turn == "" {
+	if rs.cfg().NoDedupe || want.Key != "" || retry.Count == 0 && retry.Turn == "" {
 		return Run{}, nil
 	}
 	youngest := time.Now().Add(-orphanAge)

@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -14,10 +15,11 @@ type readers struct {
 	leave   *time.Timer // runs while nobody reads a run that is to be cancelled then
 }
 
-// Attach counts one reader of the run until detach is called; caller says that it came by the
-// provider's route. While there is a reader, the run's chunks are kept; when the last one leaves, the
+// Attach counts one reader of the run until detach is called; ctx is its call's, and caller says that it
+// came by the provider's route. While there is a reader, the run's chunks are kept; when the last one leaves, the
 // run's own OnDisconnect decides.
-func (rs *Runs) Attach(id ulid.ULID, caller bool) (detach func()) {
+func (rs *Runs) Attach(ctx context.Context, id ulid.ULID, caller bool) (detach func()) {
+	left := rs.cfg().observer().Joined(ctx, id, caller)
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r := rs.readers[id]
@@ -33,7 +35,7 @@ func (rs *Runs) Attach(id ulid.ULID, caller bool) (detach func()) {
 		r.leave.Stop()
 		r.leave = nil
 	}
-	return sync.OnceFunc(func() { rs.detach(id, r, caller) })
+	return sync.OnceFunc(func() { rs.detach(id, r, caller); left() })
 }
 
 func (rs *Runs) detach(id ulid.ULID, r *readers, caller bool) {
@@ -46,6 +48,9 @@ func (rs *Runs) detach(id ulid.ULID, r *readers, caller bool) {
 		return
 	}
 	d := rs.live[id]
+	if d == nil {
+		rs.rests.drop(id)
+	}
 	if d == nil || !d.started.OnDisconnect.Cancel {
 		rs.forget(id, r)
 		return

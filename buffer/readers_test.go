@@ -40,10 +40,10 @@ func TestDisconnect_CancelsAfterTheLastReader(t *testing.T) {
 			c := r.call()
 			c.Run.OnDisconnect = row.policy
 			for _, stay := range row.stays {
-				time.AfterFunc(stay, r.runs.Attach(c.Run.ID, true))
+				time.AfterFunc(stay, r.runs.Attach(t.Context(), c.Run.ID, true))
 			}
 			if row.back > 0 {
-				time.AfterFunc(row.back, func() { time.AfterFunc(time.Second, r.runs.Attach(c.Run.ID, true)) })
+				time.AfterFunc(row.back, func() { time.AfterFunc(time.Second, r.runs.Attach(t.Context(), c.Run.ID, true)) })
 			}
 			run := r.do(c)
 			r.wantState(run, row.state, buffer.ClientGone)
@@ -74,7 +74,7 @@ func TestDisconnect_OtherRunsGoOn(t *testing.T) {
 			r.fake.Script("primary", answer(beats(20, 2*time.Second, token), fakellm.Bytes(done), fakellm.Done()))
 			c := r.call()
 			c.Run.OnDisconnect = row.policy
-			time.AfterFunc(row.stays, r.runs.Attach(c.Run.ID, true))
+			time.AfterFunc(row.stays, r.runs.Attach(t.Context(), c.Run.ID, true))
 			run := r.do(c)
 			r.wantState(run, buffer.Completed, "")
 			r.wantSends(1)
@@ -91,7 +91,7 @@ func TestDisconnect_EndsTheWaitForARetry(t *testing.T) {
 		r.fake.Script("primary", []fakellm.Op{refusal(429, "Retry-After", "10")}, whole("bought after all"))
 		c := r.call()
 		c.Run.OnDisconnect = buffer.OnDisconnect{Cancel: true, After: time.Second}
-		time.AfterFunc(time.Second, r.runs.Attach(c.Run.ID, true))
+		time.AfterFunc(time.Second, r.runs.Attach(t.Context(), c.Run.ID, true))
 		run := r.do(c)
 		r.wantState(run, buffer.Failed, buffer.ClientGone)
 		if got := run.Ended.Sub(run.Created); got != 2*time.Second {

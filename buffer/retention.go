@@ -19,7 +19,7 @@ func (rs *Runs) Ack(ctx context.Context, id ulid.ULID) (Run, error) {
 
 // Sweep gives up what has had its time, every Config.Sweep, until ctx ends. It needs no traffic.
 func (rs *Runs) Sweep(ctx context.Context) {
-	tick := time.NewTicker(rs.cfg.Sweep)
+	tick := time.NewTicker(rs.cfg().Sweep)
 	defer tick.Stop()
 	for {
 		select {

@@ -57,19 +57,19 @@ func (c Config) withDefaults() Config {
 // Call is a request that becomes a run: who asks for what (Run, whose ID may be zero), the route it
 // takes, and the request as it is sent.
 type Call struct {
-	Run   Run
-	Retry Retry
-	Route provider.Route
-	Send  provider.Send
+	Run     Run
+	Request string // the id of the request that it came with, for the log; empty for none
+	Retry   Retry
+	Route   provider.Route
+	Send    provider.Send
 }
 
 // Runs starts runs and keeps their drains going. The drains run under its own context: a request
 // that ends never ends a run. It is safe for concurrent use.
 type Runs struct {
-	store  Store
-	client *provider.Client
-	cfg    Config
-	log    *zap.Logger
+	store Store
+	log   *zap.Logger
+	setup atomic.Pointer[setup] // what new runs start with
 
 	base   context.Context // ends with Drain
 	cancel context.CancelCauseFunc
@@ -80,7 +80,8 @@ type Runs struct {
 	live     map[ulid.ULID]*drain
 	readers  map[ulid.ULID]*readers
 
-	failed   atomic.Int64 // unix nanoseconds of the last write that the log refused
+	writes   writes
+	rests    *rests
 	callers  *callers
 	circuits *circuits
 	slots    *slots
@@ -89,18 +90,36 @@ type Runs struct {
 	stored   stored
 }
 
+// setup is what a run keeps from its start to its end, whatever is configured meanwhile.
+type setup struct {
+	cfg    Config
+	client *provider.Client
+}
+
 // NewRuns returns a Runs over store that sends through client. Drain must be called.
 func NewRuns(store Store, client *provider.Client, cfg Config, log *zap.Logger) *Runs {
 	base, cancel := context.WithCancelCause(context.Background())
-	return &Runs{
-		store: store, client: client, cfg: cfg.withDefaults(), log: log,
+	rs := &Runs{
+		store: store, log: log,
 		base: base, cancel: cancel,
 		live:    map[ulid.ULID]*drain{},
 		readers: map[ulid.ULID]*readers{},
 		callers: newCallers(cfg.Callers), circuits: newCircuits(), slots: newSlots(cfg.Queue),
-		places: newPlaces(),
+		places: newPlaces(), rests: newRests(),
 	}
+	rs.setup.Store(&setup{cfg: cfg.withDefaults(), client: client})
+	return rs
 }
+
+// Configure makes runs that start from now on use client and cfg; live ones go on with what they have.
+// The limits on callers and queues hold for all, and cfg.Sweep stays as it was.
+func (rs *Runs) Configure(client *provider.Client, cfg Config) {
+	rs.callers.limit(cfg.Callers)
+	rs.slots.limit(cfg.Queue)
+	rs.setup.Store(&setup{cfg: cfg.withDefaults(), client: client})
+}
+
+func (rs *Runs) cfg() Config { return rs.setup.Load().cfg }
 
 // Start makes a call durable and starts its drain, or finds the run that the call names already:
 // then existed is true and nothing is sent. A failed run whose failure may pass is succeeded by a
@@ -120,7 +139,7 @@ func (rs *Runs) Start(ctx context.Context, call Call) (run Run, existed bool, er
 	case orphan.ID == (ulid.ULID{}):
 		call.Run.Budget.Spent += call.Retry.Count // sends that were made elsewhere, or before
 	case !call.maySucceed(orphan):
-		rs.observeReuse(orphan)
+		rs.cfg().observer().Reused(orphan)
 		return orphan, true, nil
 	default:
 		succeed(&call, orphan)
@@ -146,18 +165,18 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 		return rs.existing(ctx, *call, err)
 	}
 	release, _ := rs.hold(call.Run.ID) // a run is no orphan while its own caller is about to read it
-	// A caller that leaves now must not leave a run behind that nobody drains.
-	log, run, err := rs.store.Create(context.WithoutCancel(ctx), call.Run)
+	log, run, err := rs.claim(ctx, call.Run)
 	if err == nil {
 		context.AfterFunc(ctx, release)
+		rs.cfg().observer().RunBegun(ctx, run)
 		rs.startDrain(log, run, *call, admitted)
 		return run, false, false, nil
 	}
 	release()
 	admitted.cancel()
 	if !errors.Is(err, ErrExists) {
-		rs.failed.Store(time.Now().UnixNano())
-		return run, false, false, fmt.Errorf("create run: %w", err)
+		rs.writes.refused()
+		return rs.existing(ctx, *call, fmt.Errorf("create run: %w", err))
 	}
 	if run, err = rs.current(ctx, run, call.Run); err != nil {
 		return run, true, false, err
@@ -167,10 +186,32 @@ func (rs *Runs) create(ctx context.Context, call *Call) (run Run, existed, again
 		return run, false, true, nil
 	}
 	if _, err := rs.store.Reuse(ctx, run.ID, 0); err != nil {
-		rs.log.Warn("reuse not counted", zap.Stringer("run", run.ID), zap.Error(err))
+		rs.log.Warn("reuse not counted", zap.String("request", call.Request), zap.Stringer("run", run.ID), zap.Error(err))
 	}
-	rs.observeReuse(run)
+	rs.cfg().observer().Reused(run)
 	return run, true, false, nil
+}
+
+// claim creates the run, in a time in which its caller still waits. A caller that leaves must not leave a
+// run behind that nobody drains.
+func (rs *Runs) claim(ctx context.Context, want Run) (Log, Run, error) {
+	if rs.writes.stalled() {
+		return nil, Run{}, ErrStorage
+	}
+	within, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), storagePatience, ErrStorage)
+	defer cancel()
+	defer rs.writes.begin()()
+	log, run, err := rs.store.Create(within, want)
+	if within.Err() == nil || err == nil || errors.Is(err, ErrExists) {
+		return log, run, err
+	}
+	// It may have been created all the same, by a log that hangs and goes on later.
+	rs.drains.Go(func() {
+		if _, err := rs.store.Seal(context.WithoutCancel(ctx), want.ID, Interrupted, Storage); err != nil && !errors.Is(err, ErrNotFound) {
+			rs.log.Warn("run of an unanswered claim not sealed", zap.Stringer("run", want.ID), zap.Error(err))
+		}
+	})
+	return nil, Run{}, context.Cause(within)
 }
 
 // existing serves a call that may not begin a run from the run that has its key; else it is refused
@@ -244,6 +285,9 @@ func (rs *Runs) startDrain(log Log, run Run, call Call, admitted *admission) {
 		admitted.end(d.output)
 		rs.mu.Lock()
 		delete(rs.live, run.ID)
+		if r := rs.readers[run.ID]; r == nil || r.n == 0 {
+			rs.rests.drop(run.ID)
+		}
 		if r := rs.readers[run.ID]; r != nil && r.leave != nil { // nobody is waited for any more
 			r.leave.Stop()
 			r.leave = nil
@@ -282,15 +326,6 @@ func (rs *Runs) stop(ctx context.Context, id ulid.ULID, reason Reason) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// storageRest is how long a log that has refused a write is not asked for another by those who can
-// go elsewhere.
-const storageRest = 10 * time.Second
-
-// Writable reports whether the log has taken every write of late.
-func (rs *Runs) Writable() bool {
-	return time.Since(time.Unix(0, rs.failed.Load())) > storageRest
 }
 
 // Live is how many drains are under way in this process.

@@ -16,10 +16,16 @@ type QueueLimits struct {
 // deadline in front of a semaphore. A slot is held until the drain of the attempt ends, not until
 // its caller leaves.
 type slots struct {
+	mu     sync.Mutex
 	limits QueueLimits
+	by     map[gateKey]*gate
+}
 
-	mu sync.Mutex
-	by map[[2]string]*gate
+// gateKey tells gates apart. A route whose limit was configured anew has another gate: those who hold
+// slots of the old one leave it empty.
+type gateKey struct {
+	route, caller string
+	limit         int
 }
 
 // gate is the slots of one route and caller. It is forgotten when nobody holds or wants one.
@@ -29,14 +35,25 @@ type gate struct {
 	users   int
 }
 
-func newSlots(l QueueLimits) *slots {
+func (l QueueLimits) withDefaults() QueueLimits {
 	if l.Length <= 0 {
 		l.Length = 100
 	}
 	if l.Wait <= 0 {
 		l.Wait = 30 * time.Second
 	}
-	return &slots{limits: l, by: map[[2]string]*gate{}}
+	return l
+}
+
+func newSlots(l QueueLimits) *slots {
+	return &slots{limits: l.withDefaults(), by: map[gateKey]*gate{}}
+}
+
+// limit sets other limits for those who come from now on.
+func (s *slots) limit(l QueueLimits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits = l.withDefaults()
 }
 
 // take waits for a slot. It is false where the queue is full or the wait too long; then the caller
@@ -45,20 +62,21 @@ func (s *slots) take(ctx context.Context, route, caller string, limit int) (rele
 	if limit <= 0 {
 		return func() {}, true
 	}
-	key := [2]string{route, caller}
-	g := s.enter(key, limit)
+	key := gateKey{route, caller, limit}
+	g := s.enter(key)
 	release = sync.OnceFunc(func() { <-g.free; s.leave(key, g) })
 	select {
 	case g.free <- struct{}{}:
 		return release, true
 	default:
 	}
-	if !s.queue(g) {
+	wait, ok := s.queue(g)
+	if !ok {
 		s.leave(key, g)
 		return nil, false
 	}
 	defer s.unqueue(g)
-	timer := time.NewTimer(s.limits.Wait)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case g.free <- struct{}{}:
@@ -70,19 +88,19 @@ func (s *slots) take(ctx context.Context, route, caller string, limit int) (rele
 	return nil, false
 }
 
-func (s *slots) enter(key [2]string, limit int) *gate {
+func (s *slots) enter(key gateKey) *gate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.by[key]
 	if g == nil {
-		g = &gate{free: make(chan struct{}, limit)}
+		g = &gate{free: make(chan struct{}, key.limit)}
 		s.by[key] = g
 	}
 	g.users++
 	return g
 }
 
-func (s *slots) leave(key [2]string, g *gate) {
+func (s *slots) leave(key gateKey, g *gate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.users--; g.users == 0 {
@@ -90,14 +108,15 @@ func (s *slots) leave(key [2]string, g *gate) {
 	}
 }
 
-func (s *slots) queue(g *gate) bool {
+// queue counts one who waits, and says for how long at most; it is false where too many do.
+func (s *slots) queue(g *gate) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.waiting >= s.limits.Length {
-		return false
+		return 0, false
 	}
 	g.waiting++
-	return true
+	return s.limits.Wait, true
 }
 
 func (s *slots) unqueue(g *gate) {

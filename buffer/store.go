@@ -54,6 +54,10 @@ type Store interface {
 	// is made good within a second.
 	Watch(id ulid.ULID) (changed <-chan struct{}, stop func())
 
+	// Wake rings the run's bell without a commit, for those who know something of the run that is not in
+	// the log. It waits for nobody, whatever the log does.
+	Wake(id ulid.ULID)
+
 	// Reuse counts a repeat that is served from the run instead of a purchase: an attach while it is
 	// live, a replay after. With claim above 0 it does so only where no claim as high was made
 	// before: of the SDK's retries that find an orphan, each count takes it once. It reports whether

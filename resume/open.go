@@ -18,6 +18,9 @@ import (
 // has waited as long as it wanted.
 var ErrNotYet = errors.New("position has not come yet")
 
+// Log is what is read from.
+type Log = tail.Log
+
 // ErrQuiet says that a tail's Within has waited in vain.
 var ErrQuiet = tail.ErrQuiet
 

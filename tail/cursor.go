@@ -32,6 +32,7 @@ type Cursor struct {
 	log   Log
 	id    ulid.ULID
 	pos   int64
+	page  buffer.Page
 	quiet alarm
 }
 
@@ -43,32 +44,31 @@ func (c *Cursor) Pos() int64 { return c.pos }
 
 // Next returns the chunks from the cursor's position on, at least one, waiting for it while the run
 // is live. At the end of an ended run it returns io.EOF, with the page's Run set. Its other errors
-// are the store's, and ctx's cause of ending.
-func (c *Cursor) Next(ctx context.Context) (buffer.Page, error) { return c.next(ctx, time.Time{}) }
+// are the store's, and ctx's cause of ending. The page is the cursor's, and good until its next call: so a
+// reader who waits holds little.
+func (c *Cursor) Next(ctx context.Context) (*buffer.Page, error) { return c.next(ctx, time.Time{}) }
 
 // Within is Next for a reader who waits no longer than d: then it returns ErrQuiet, with the page's
 // Run set.
-func (c *Cursor) Within(ctx context.Context, d time.Duration) (buffer.Page, error) {
+func (c *Cursor) Within(ctx context.Context, d time.Duration) (*buffer.Page, error) {
 	return c.next(ctx, time.Now().Add(d))
 }
 
 // Poll is Next without the wait: an empty page where nothing is there yet.
-func (c *Cursor) Poll(ctx context.Context) (buffer.Page, error) { return c.read(ctx) }
+func (c *Cursor) Poll(ctx context.Context) (*buffer.Page, error) { return &c.page, c.read(ctx) }
 
 // next takes the bell, then reads, then waits: a commit between the read and the wait has rung the
 // bell already.
-func (c *Cursor) next(ctx context.Context, until time.Time) (buffer.Page, error) {
+func (c *Cursor) next(ctx context.Context, until time.Time) (*buffer.Page, error) {
 	for {
 		changed, stop := c.log.Watch(c.id)
-		page, err := c.read(ctx)
-		if err != nil || len(page.Chunks) > 0 {
-			stop()
-			return page, err
+		err := c.read(ctx)
+		if err == nil && len(c.page.Chunks) == 0 {
+			err = c.wait(ctx, changed, until)
 		}
-		err = c.wait(ctx, changed, until)
 		stop()
-		if err != nil {
-			return page, err
+		if err != nil || len(c.page.Chunks) > 0 {
+			return &c.page, err
 		}
 	}
 }
@@ -88,14 +88,13 @@ func (c *Cursor) wait(ctx context.Context, changed <-chan struct{}, until time.T
 	}
 }
 
-func (c *Cursor) read(ctx context.Context) (buffer.Page, error) {
-	page, err := c.log.Read(ctx, c.id, c.pos, PageBytes)
-	if err != nil {
-		return page, err
+func (c *Cursor) read(ctx context.Context) (err error) {
+	if c.page, err = c.log.Read(ctx, c.id, c.pos, PageBytes); err != nil {
+		return err
 	}
-	c.pos += int64(len(page.Chunks))
-	if len(page.Chunks) == 0 && page.Run.State.Ended() {
-		return page, io.EOF
+	c.pos += int64(len(c.page.Chunks))
+	if len(c.page.Chunks) == 0 && c.page.Run.State.Ended() {
+		return io.EOF
 	}
-	return page, nil
+	return nil
 }

@@ -87,7 +87,7 @@ func (f fixture) wantNext(c *Cursor, chunks ...string) {
 // wantEnd is the end of the run, again and again.
 func (f fixture) wantEnd(c *Cursor, state buffer.State) {
 	f.Helper()
-	for _, next := range []func(context.Context) (buffer.Page, error){c.Next, c.Poll, c.Next} {
+	for _, next := range []func(context.Context) (*buffer.Page, error){c.Next, c.Poll, c.Next} {
 		page, err := next(f.Context())
 		if err != io.EOF || page.Run.State != state || len(page.Chunks) != 0 {
 			f.Fatalf("got %v, run %s, %d chunks; want io.EOF with a run that is %s", err, page.Run.State, len(page.Chunks), state)

@@ -87,12 +87,12 @@ func TestStream_RepairEndsWithItsReader(t *testing.T) {
 			gate := make(chan struct{})
 			defer close(gate)
 			tried := make(chan struct{}, 1000)
-			a := newAgent(t, rig.Options{}, func(n int) cutter.Limit {
+			a := newAgent(t, rig.Options{}, func(n int) cutter.Cut {
 				if n == 0 {
 					return cutter.Whole(n)
 				}
 				tried <- struct{}{}
-				return cutter.Limit{Up: -1, Down: 0}
+				return cutter.Answer(0)
 			})
 			a.transport.Patience.Tries = 1 << 20
 			a.Fake.Script("primary", s.gated(4, gate))

@@ -69,6 +69,28 @@ func TestClient_StatusCancelAck(t *testing.T) {
 	}
 }
 
+func TestClient_TokenReadsItsRun(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, rig.Options{}, cutter.Whole)
+	id := a.call(t, "/openai/v1/chat/completions", asked).RunID()
+	token, err := a.client.Token(t.Context(), id, wire.TokenRequest{TTL: "1h"})
+	if err != nil || token.Expires.IsZero() {
+		t.Fatal(token.Expires, err)
+	}
+	page := *a.client
+	page.Credential = token.Token
+	if run, err := page.Status(t.Context(), id); err != nil || run.ID != id {
+		t.Errorf("%s, %v", run.ID, err)
+	}
+	_, err = page.Cancel(t.Context(), id)
+	wantCode(t, err, wire.CodeUnauthorized)
+	_, err = a.client.Token(t.Context(), id, wire.TokenRequest{TTL: "soon"})
+	wantCode(t, err, wire.CodeBadRequest)
+	if _, err := a.client.Token(t.Context(), "../x", wire.TokenRequest{}); err == nil {
+		t.Error("that is no run id")
+	}
+}
+
 func TestClient_ListTurnsPages(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, rig.Options{}, cutter.Whole)
@@ -92,6 +114,10 @@ func TestClient_ListTurnsPages(t *testing.T) {
 	if got := list(client.Filter{Tag: "odd=1", State: "completed"}); len(got) != 2 {
 		t.Errorf("%d runs with the tag", len(got))
 	}
+	keyed := a.call(t, "/openai/v1/chat/completions", asked, "Idempotency-Key", "of its own").RunID()
+	if got := list(client.Filter{Key: "of its own"}); len(got) != 1 || got[0] != keyed {
+		t.Errorf("%q have the key, want %q", got, keyed)
+	}
 	for range a.client.List(t.Context(), client.Filter{Page: 1}) {
 		break // asks for no more
 	}
@@ -112,7 +138,7 @@ func TestClient_ResumeFromEveryPosition(t *testing.T) {
 			id := a.call(t, s.path, asked).RunID()
 			for from := 0; from <= len(s.events); from += 7 {
 				a.fresh()
-				cut.arm(cutter.Limit{Up: -1, Down: int64(500 + 211*from)})
+				cut.arm(cutter.Answer(int64(500 + 211*from)))
 				stream, err := a.client.Resume(t.Context(), id, int64(from))
 				if err != nil {
 					t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,20 +27,8 @@ func TestTransport_RandomCutsLoseNothing(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 0))
-	a := newAgent(t, rig.Options{}, func(int) cutter.Limit {
-		mu.Lock()
-		defer mu.Unlock()
-		l := cutter.Limit{Up: -1, Down: random.Int64N(6000), Reset: random.IntN(2) == 0}
-		switch random.IntN(6) {
-		case 0:
-			l.Up, l.Down = random.Int64N(500), -1
-		case 1:
-			l.Down = random.Int64N(700) // most likely in the head
-		}
-		return l
-	})
+	a := newAgent(t, rig.Options{}, func(int) cutter.Cut { return cutter.Anywhere(random, 6000) })
 	calls := 0
 	for a.cutter.Cuts() < randomCuts {
 		for _, s := range speeches() {
@@ -75,7 +62,7 @@ func TestStream_AnyOffset(t *testing.T) {
 	for ended := false; !ended; at += 1 + random.Int64N(15) {
 		from, cuts := random.IntN(3), a.cutter.Cuts()
 		a.fresh()
-		cut.arm(cutter.Limit{Up: -1, Down: at, Reset: random.IntN(2) == 0})
+		cut.arm(cutter.Answer(at).Somehow(random))
 		stream, err := a.client.Resume(t.Context(), id, int64(from))
 		if err != nil {
 			t.Fatalf("cut at byte %d: %v", at, err)
@@ -107,7 +94,7 @@ func TestTransport_AnswersWithoutAStream(t *testing.T) {
 		for _, at := range []int64{0, 1, 50, 400, 1000, 2000} {
 			t.Run(fmt.Sprint(tt.name, " cut at ", at), func(t *testing.T) {
 				a.fresh()
-				cut.arm(cutter.Limit{Up: -1, Down: at})
+				cut.arm(cutter.Answer(at))
 				bought := a.Fake.Count("primary")
 				a.Fake.Script("primary", []fakellm.Op{fakellm.JSON(tt.status, tt.body)})
 				got := a.call(t, "/openai/v1/chat/completions", `{"model":"m"}`)
@@ -133,7 +120,7 @@ func TestTransport_InterruptedIsNoCut(t *testing.T) {
 			end := int64(len(s.first(8))) + 600 // about where the error event lies
 			for i, at := range []int64{-1, 0, 300, 1500, end, end + 60, end + 120, end + 180} {
 				a.fresh()
-				cut.arm(cutter.Limit{Up: -1, Down: at})
+				cut.arm(cutter.Answer(at))
 				model := fmt.Sprint("m", i) // a circuit of its own
 				path := strings.ReplaceAll(s.path, "/m:", "/"+model+":")
 				got := a.call(t, strings.ReplaceAll(path, "/m/", "/"+model+"/"), strings.ReplaceAll(asked, `"m"`, strconv.Quote(model)))
@@ -170,7 +157,7 @@ func TestTransport_ProvidersErrorIsTheEnd(t *testing.T) {
 	a.Fake.Script("primary", s.stream())
 	for i, at := range []int64{-1, 800, 1400} {
 		a.fresh()
-		cut.arm(cutter.Limit{Up: -1, Down: at})
+		cut.arm(cutter.Answer(at))
 		wantWhole(t, a.call(t, s.path, strings.ReplaceAll(asked, `"m"`, fmt.Sprintf(`"m%d"`, i))), s.all())
 	}
 }
@@ -184,7 +171,7 @@ func TestTransport_FailureInBandIsNotSpliced(t *testing.T) {
 	a.Fake.Script("primary", []fakellm.Op{fakellm.Sleep(50 * time.Millisecond), fakellm.JSON(400, `{"error":{"message":"`+strings.Repeat("no ", 900)+`"}}`)})
 	for _, at := range []int64{-1, 640, 700, 760} {
 		a.fresh()
-		cut.arm(cutter.Limit{Up: -1, Down: at})
+		cut.arm(cutter.Answer(at))
 		got := a.call(t, "/openai/v1/chat/completions", asked)
 		e, ok := errors.AsType[*client.InterruptedError](got.Err)
 		if !ok || e.State != "failed" || e.Run != runOf(t, a) || strings.Contains(string(got.Body), "no no") {
@@ -198,11 +185,11 @@ func TestTransport_GivesUpWithRunAndPosition(t *testing.T) {
 	t.Parallel()
 	s := speeches()[0]
 	gate := make(chan struct{})
-	a := newAgent(t, rig.Options{}, func(n int) cutter.Limit {
+	a := newAgent(t, rig.Options{}, func(n int) cutter.Cut {
 		if n == 0 {
 			return cutter.Whole(n)
 		}
-		return cutter.Limit{Up: -1, Down: 0}
+		return cutter.Answer(0)
 	})
 	a.transport.Patience.Tries = 5
 	a.Fake.Script("primary", s.gated(7, gate))
@@ -243,7 +230,7 @@ func TestTransport_GivesUpWithRunAndPosition(t *testing.T) {
 // A call that never gets through names the run that it would have been.
 func TestTransport_GivesUpBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
-	a := newAgent(t, rig.Options{}, func(int) cutter.Limit { return cutter.Limit{Up: 20, Down: -1} })
+	a := newAgent(t, rig.Options{}, func(int) cutter.Cut { return cutter.Request(20) })
 	a.transport.Patience.Tries = 3
 	got := a.call(t, "/openai/v1/chat/completions", asked)
 	e, ok := errors.AsType[*client.GiveUpError](got.Err)

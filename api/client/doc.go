@@ -11,5 +11,5 @@
 // A repair only reads. The call itself is sent again in one case alone: Spool, asked by the call's
 // key, says that it never came. Even then its key makes the two one, should the first still arrive.
 //
-// Client has what a program asks about its runs: Resume, Status, Cancel, Ack and List.
+// Client has what a program asks about its runs: Resume, Status, Cancel, Ack, Token and List.
 package client

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -35,9 +36,14 @@ func parseBase(text string) (*url.URL, error) {
 
 // request asks a route. What is not a success is an *Error.
 func (l link) request(ctx context.Context, method string, query url.Values, header http.Header, path ...string) (*http.Response, error) {
+	return l.send(ctx, method, query, header, nil, path...)
+}
+
+// send is request with a body.
+func (l link) send(ctx context.Context, method string, query url.Values, header http.Header, body io.Reader, path ...string) (*http.Response, error) {
 	u := l.base.JoinPath(path...)
 	u.RawQuery = query.Encode()
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
@@ -61,9 +67,14 @@ func (l link) json(ctx context.Context, method string, query url.Values, v any, 
 	if err != nil {
 		return err
 	}
+	return decode(resp, v)
+}
+
+// decode reads an answer into v, and closes it.
+func decode(resp *http.Response, v any) error {
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(v); err != nil {
-		return fmt.Errorf("spool: %s %s: %w", method, resp.Request.URL.Path, err)
+		return fmt.Errorf("spool: %s %s: %w", resp.Request.Method, resp.Request.URL.Path, err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 type Filter struct {
 	State string // one of the states of docs/protocol.md, section 3; empty for any
 	Tag   string // name=value; empty for any
+	Key   string // an idempotency key: the one run that it names now; empty for any
 	Page  int    // runs that one request asks for, at most 500; default Spool's own, 50
 }
 
@@ -57,6 +58,9 @@ func (f Filter) query() url.Values {
 	}
 	if f.Tag != "" {
 		q.Set("tag", f.Tag)
+	}
+	if f.Key != "" {
+		q.Set("key", f.Key)
 	}
 	if f.Page != 0 {
 		q.Set("limit", strconv.Itoa(f.Page))

@@ -32,7 +32,7 @@ type agent struct {
 	client    *client.Client // by the same way
 }
 
-func newAgent(t *testing.T, o rig.Options, plan func(n int) cutter.Limit) *agent {
+func newAgent(t *testing.T, o rig.Options, plan func(n int) cutter.Cut) *agent {
 	t.Helper()
 	a := &agent{Rig: rig.New(t, o)}
 	a.cutter = cutter.Start(t, a.Rig.URL, plan)
@@ -45,11 +45,11 @@ func newAgent(t *testing.T, o rig.Options, plan func(n int) cutter.Limit) *agent
 }
 
 // armed cuts nothing but the next connection after arm.
-type armed struct{ next atomic.Pointer[cutter.Limit] }
+type armed struct{ next atomic.Pointer[cutter.Cut] }
 
-func (a *armed) arm(l cutter.Limit) { a.next.Store(&l) }
+func (a *armed) arm(l cutter.Cut) { a.next.Store(&l) }
 
-func (a *armed) plan(n int) cutter.Limit {
+func (a *armed) plan(n int) cutter.Cut {
 	if l := a.next.Swap(nil); l != nil {
 		return *l
 	}

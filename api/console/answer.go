@@ -38,7 +38,7 @@ type transcript struct {
 }
 
 // take adds the chunks of one page.
-func (t *transcript) take(page buffer.Page) {
+func (t *transcript) take(page *buffer.Page) {
 	for _, c := range page.Chunks {
 		for _, p := range provider.Pieces(page.Run.Dialect, page.Run.Framing, c.Data) {
 			t.say(p)

@@ -91,7 +91,7 @@ func (s *liveStream) follow(ctx context.Context) {
 }
 
 // next is the answer's next page, or errQuiet.
-func (s *liveStream) next(ctx context.Context) (buffer.Page, error) {
+func (s *liveStream) next(ctx context.Context) (*buffer.Page, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, liveQuiet, errQuiet)
 	defer cancel()
 	return s.cursor.Next(ctx)

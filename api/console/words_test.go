@@ -42,7 +42,7 @@ func TestDestination_IsAPageOfTheConsole(t *testing.T) {
 
 func TestTranscript_HoldsWhatAPageCan(t *testing.T) {
 	var tr transcript
-	page := buffer.Page{Run: buffer.Run{Dialect: provider.OpenAIChat, Framing: frame.SSE}}
+	page := &buffer.Page{Run: buffer.Run{Dialect: provider.OpenAIChat, Framing: frame.SSE}}
 	for i := range 3 * pageEvents {
 		page.Chunks = append(page.Chunks, buffer.Chunk{Pos: int64(i), Data: []byte(`data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n")})
 	}

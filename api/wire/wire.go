@@ -4,14 +4,14 @@ package wire
 
 import "time"
 
-// Headers that steer the buffer. None of them is forwarded upstream.
+// Headers that steer the buffer, as docs/protocol.md spells them. None of them is forwarded upstream.
 const (
 	HeaderKey          = "Idempotency-Key"
 	HeaderRunID        = "X-Buffer-Run-Id"
 	HeaderOperation    = "X-Buffer-Operation"
 	HeaderKind         = "X-Buffer-Kind"
 	HeaderOnDisconnect = "X-Buffer-On-Disconnect"
-	HeaderTTL          = "X-Buffer-Ttl"
+	HeaderTTL          = "X-Buffer-TTL"
 	HeaderTag          = "X-Buffer-Tag"
 	HeaderBudget       = "X-Buffer-Budget"
 	HeaderFrom         = "X-Buffer-From"

@@ -3,7 +3,7 @@ package frame
 import "io"
 
 const (
-	minBlock = 4 << 10  // bytes; what an idle stream costs
+	minBlock = 2 << 10  // bytes; what an idle stream costs
 	maxBlock = 64 << 10 // bytes; beyond this a read gets no faster. Also the most that one read takes
 	minRoom  = 512      // bytes; a read into less is not worth its call
 

@@ -164,6 +164,9 @@ func (s *Store) Close() error {
 // Watch implements buffer.Store.
 func (s *Store) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) { return s.bells.Watch(id) }
 
+// Wake implements buffer.Store.
+func (s *Store) Wake(id ulid.ULID) { s.bells.Ring(id) }
+
 // poll has every tail look once in a while, should a wake-up have been lost.
 func (s *Store) poll() {
 	tick := time.NewTicker(poll)

@@ -1,15 +1,19 @@
 package sqlite
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
+	"slices"
+
+	"go.uber.org/zap"
 
 	"github.com/spool-dev/spool/buffer"
 )
 
 // maxArrivals is what the arrivals may take before the oldest of them go into segments, reckoned as
 // the window does.
-const maxArrivals = 8 << 20
+const maxArrivals = 2 << 20
 
 // arrivals knows which rows of the table are still needed. It is the writer's own.
 //
@@ -68,7 +72,7 @@ func (t *tx) tidy() error {
 		if err != nil {
 			return err
 		}
-		if d != nil {
+		if d != nil && d.owner == t.w.owner { // else another process keeps it by now
 			d.settle = true
 		}
 	}
@@ -87,32 +91,53 @@ const (
 	deleteArrivals = `DELETE FROM arrivals WHERE id > ? AND id <= ?
 		AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.run = arrivals.run AND r.ended IS NULL AND r.head <= arrivals.pos)`
 	selectArrivals = `SELECT a.run, a.pos, a.start, a.sizes, a.data FROM arrivals a JOIN runs r ON r.run = a.run
-		WHERE r.ended IS NULL AND a.pos >= r.head ORDER BY a.id`
+		WHERE r.ended IS NULL AND a.pos >= r.head`
+	forward      = ` ORDER BY a.id`
+	backward     = ` ORDER BY a.id DESC`
 	selectLowest = `SELECT coalesce(min(id), 1) - 1 FROM arrivals`
 	// sweepArrivals is for the start, when no live run is left that could need one.
 	sweepArrivals = `DELETE FROM arrivals WHERE NOT EXISTS
 		(SELECT 1 FROM runs r WHERE r.run = arrivals.run AND r.ended IS NULL AND r.head <= arrivals.pos)`
 )
 
-// arrived reads what has arrived for live runs that memory does not know. There are few, and the table
-// is small and without an index: one look serves the whole transaction.
-func (t *tx) arrived(row int64) ([]buffer.Chunk, error) {
-	if t.foreign != nil {
-		return t.foreign[row], nil
+// arrived reads what has arrived for live runs that memory does not know, as far as it can be read without
+// a gap. There are few, and the table is small and without an index: one look serves the whole
+// transaction.
+func (t *tx) arrived(row, head int64) []buffer.Chunk {
+	if t.foreign == nil {
+		t.foreign = map[int64][]piece{}
+		if err := t.readArrivals(selectArrivals + forward); err != nil {
+			// A page is damaged. What is behind it can be reached from the other end.
+			t.w.s.log.Error("arrivals are damaged", zap.Error(err))
+			err = t.readArrivals(selectArrivals + backward)
+			t.w.s.log.Error("arrivals are damaged", zap.Error(err))
+		}
 	}
-	t.foreign = map[int64][]buffer.Chunk{}
-	err := t.w.conn.each(selectArrivals, nil, func(rows *sql.Rows) error {
+	pieces := t.foreign[row]
+	slices.SortFunc(pieces, func(a, b piece) int { return cmp.Compare(a.pos, b.pos) })
+	var chunks []buffer.Chunk
+	for _, p := range pieces {
+		if p.pos < head+int64(len(chunks)) {
+			continue // from both ends
+		}
+		more, err := p.unpack(chunks)
+		if p.pos > head+int64(len(chunks)) || err != nil {
+			t.w.s.log.Error("arrivals of a run are damaged", zap.Int64("row", row), zap.Int64("readable", int64(len(chunks))), zap.Error(err))
+			break
+		}
+		chunks = more
+	}
+	return chunks
+}
+
+func (t *tx) readArrivals(query string) error {
+	return t.w.conn.each(query, nil, func(rows *sql.Rows) error {
 		var run int64
 		var p piece
-		if err := rows.Scan(&run, &p.pos, &p.start, &p.sizes, &p.data); err != nil {
-			return err
+		err := rows.Scan(&run, &p.pos, &p.start, &p.sizes, &p.data)
+		if err == nil {
+			t.foreign[run] = append(t.foreign[run], p)
 		}
-		chunks, err := p.unpack(t.foreign[run])
-		t.foreign[run] = chunks
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read arrivals: %w", err)
-	}
-	return t.foreign[row], nil
 }

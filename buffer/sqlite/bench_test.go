@@ -76,3 +76,25 @@ func BenchmarkRead(b *testing.B) {
 	}
 	must(b, s.Close())
 }
+
+// BenchmarkReplay reads an ended run of 100,000 chunks of 100 bytes out of the file, page by page.
+func BenchmarkReplay(b *testing.B) {
+	s := openStore(b, Config{Dir: b.TempDir(), lazy: true, Window: -1})
+	log, r := started(b, s)
+	const chunks, size = 100_000, 100
+	for range chunks / 1000 {
+		must(b, log.Append(b.Context(), slices.Repeat([][]byte{make([]byte, size)}, 1000), buffer.Streaming, buffer.Closing{}))
+	}
+	must(b, log.Append(b.Context(), nil, buffer.Completed, buffer.Closing{}))
+	b.SetBytes(chunks * size)
+	b.ReportAllocs()
+	for b.Loop() {
+		for from := int64(0); from < chunks; {
+			page, err := s.Read(b.Context(), r.ID, from, 256<<10)
+			must(b, err)
+			from += int64(len(page.Chunks))
+		}
+	}
+	b.StopTimer()
+	must(b, s.Close())
+}

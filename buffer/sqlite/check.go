@@ -5,28 +5,36 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // fullCheckBytes is the size up to which a file is checked with its indexes; that takes seconds for
 // each gigabyte.
 const fullCheckBytes = 1 << 30
 
+// soundPieces is the view pieces for a file that may be damaged: sizes that are no list are none.
+const soundPieces = `(SELECT run, pos, start, bytes, sizes, json_array_length(sizes) AS chunks FROM (
+	SELECT run, pos, start, length(data) AS bytes, iif(json_valid(sizes), sizes, '[]') AS sizes FROM segments
+	UNION ALL SELECT a.run, a.pos, a.start, length(a.data), iif(json_valid(a.sizes), a.sizes, '[]') FROM arrivals a
+		JOIN runs r ON r.run = a.run WHERE r.ended IS NULL AND a.pos >= r.head))`
+
 // rules are the stored invariants. Each query gives the runs that break one, and how.
 var rules = []string{
 	// The sizes of a piece are those of its chunks.
 	`SELECT r.id, 'has ' || p.bytes || ' bytes from position ' || p.pos || ' on, but sizes of ' || p.sum
-		FROM (SELECT run, pos, bytes, (SELECT coalesce(sum(value), 0) FROM json_each(sizes)) AS sum FROM pieces) p
+		FROM (SELECT run, pos, bytes, (SELECT coalesce(sum(value), 0) FROM json_each(sizes)) AS sum FROM ` + soundPieces + `) p
 		JOIN runs r ON r.run = p.run WHERE p.bytes <> p.sum`,
 	// Pieces follow each other without a gap. What is being swept may lack its beginning.
 	`SELECT r.id, 'has chunks from position ' || pos || ' on, at byte ' || start || ', but should from ' || due || ', at byte ' || byte FROM (
 			SELECT run, pos, start, lag(pos + chunks, 1, 0) OVER w AS due, lag(start + bytes, 1, 0) OVER w AS byte,
-				row_number() OVER w AS n FROM (SELECT run, pos, start, chunks, bytes FROM pieces) WINDOW w AS (PARTITION BY run ORDER BY pos)) p
+				row_number() OVER w AS n FROM ` + soundPieces + ` WINDOW w AS (PARTITION BY run ORDER BY pos)) p
 		JOIN runs r ON r.run = p.run WHERE (pos <> due OR start <> byte) AND NOT (n = 1 AND r.released IS NOT NULL)`,
 	// A run that has ended, or a segment has been written of, has its head there.
 	`SELECT r.id, 'has head ' || r.head || ' and ' || r.bytes || ' bytes, but its segments end at ' || coalesce(s.head, 0) || ' and ' || coalesce(s.bytes, 0)
-		FROM runs r LEFT JOIN (SELECT run, max(pos + json_array_length(sizes)) AS head, max(start + length(data)) AS bytes FROM segments GROUP BY run) s
+		FROM runs r LEFT JOIN (SELECT run, max(pos + iif(json_valid(sizes), json_array_length(sizes), 0)) AS head, max(start + length(data)) AS bytes FROM segments GROUP BY run) s
 			ON s.run = r.run WHERE r.swept IS NULL AND (coalesce(s.head, 0) <> r.head OR coalesce(s.bytes, 0) <> r.bytes)`,
 	`SELECT r.id, 'is swept, but has ' || count(*) || ' segments'
 		FROM runs r JOIN segments s ON s.run = r.run WHERE r.swept IS NOT NULL GROUP BY r.run`,
@@ -87,12 +95,41 @@ func check(ctx context.Context, tx *sql.Tx, file string) ([]string, error) {
 			err := rows.Scan(&id, &what)
 			return "run " + id + " " + what, err
 		})
-		if err != nil {
+		if err != nil && len(faults) == 0 {
 			return nil, fmt.Errorf("check: %w", err)
 		}
-		faults = append(faults, broken...)
+		faults = append(faults, broken...) // where the file is damaged, as far as it can be read
+	}
+	if len(faults) > 0 {
+		faults = append(faults, unreadable(ctx, tx)...)
 	}
 	return faults, nil
+}
+
+// unreadable names the runs whose rows are on a damaged page, as far as there is a list of runs.
+func unreadable(ctx context.Context, tx *sql.Tx) (faults []string) {
+	ids := map[int64]string{}
+	_, err := lines(ctx, tx, "SELECT run, id FROM runs", func(rows *sql.Rows) (string, error) {
+		var row int64
+		var id string
+		err := rows.Scan(&row, &id)
+		ids[row] = id
+		return "", err
+	})
+	if err != nil {
+		faults = append(faults, "file: the list of runs cannot be read: "+err.Error())
+	}
+	for _, row := range slices.Sorted(maps.Keys(ids)) {
+		var n sql.NullInt64
+		err := tx.QueryRowContext(ctx, "SELECT sum(length(sizes) + length(hex(substr(data, -1)))) FROM segments WHERE run = ?", row).Scan(&n)
+		if err == nil {
+			err = tx.QueryRowContext(ctx, "SELECT count(*) FROM calls WHERE run = ? AND header IS NOT ''", row).Scan(&n)
+		}
+		if err != nil {
+			faults = append(faults, "run "+ids[row]+" cannot be read: "+err.Error())
+		}
+	}
+	return faults
 }
 
 // checkFile has SQLite look for damage. CHECK constraints are not among it: SQLite leaves them out of a

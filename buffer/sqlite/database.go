@@ -35,7 +35,7 @@ func dsn(file string, pragmas []string, params ...string) string {
 	for i := 0; i < len(params); i += 2 {
 		q.Set(params[i], params[i+1])
 	}
-	return (&url.URL{Scheme: "file", Path: file, RawQuery: q.Encode()}).String()
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: file, RawQuery: q.Encode()}).String()
 }
 
 // openPool opens no connection yet; that happens with the first statement.

@@ -15,27 +15,31 @@ import (
 var errDisk = errors.New("disk is gone")
 
 // faults fails the points that are switched on, each for so many times.
-type faults map[string]*atomic.Int64
+type faults map[Point]*atomic.Int64
 
 func newFaults() faults {
 	f := faults{}
-	for _, point := range []string{"write", "commit", "committed", "look"} {
+	for _, point := range []Point{AtWrite, AtCommit, AtCommitted, AtLook} {
 		f[point] = new(atomic.Int64)
 	}
 	return f
 }
 
-func (f faults) at(point string) error {
-	if f[point].Add(-1) >= 0 {
+func (f faults) at(point Point) error {
+	n := f[point]
+	if n == nil {
+		return nil
+	}
+	if n.Add(-1) >= 0 {
 		return errDisk
 	}
-	f[point].Store(0)
+	n.Store(0)
 	return nil
 }
 
 func TestFault_OfACommit(t *testing.T) {
 	for name, test := range map[string]struct {
-		point string
+		point Point
 		times int64
 		look  int64 // how often the file cannot be asked afterwards
 		want  error
@@ -49,7 +53,7 @@ func TestFault_OfACommit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, f := t.TempDir(), newFaults()
-			s := openStore(t, Config{Dir: dir, lazy: true, fault: f.at})
+			s := openStore(t, Config{Dir: dir, lazy: true, Fault: f.at})
 			log, r := started(t, s)
 			must(t, log.Append(t.Context(), [][]byte{[]byte("0")}, buffer.Streaming, buffer.Closing{}))
 
@@ -80,7 +84,7 @@ func TestFault_OfACommit(t *testing.T) {
 // What fails alone does not take the others of its batch with it.
 func TestFault_InABatch(t *testing.T) {
 	dir, f := t.TempDir(), newFaults()
-	s := openStore(t, Config{Dir: dir, lazy: true, fault: f.at})
+	s := openStore(t, Config{Dir: dir, lazy: true, Fault: f.at})
 	var logs []buffer.Log
 	var runs []buffer.Run
 	for range 3 {
@@ -114,7 +118,7 @@ func TestFault_InABatch(t *testing.T) {
 
 func TestFault_OfACreateLeavesNothing(t *testing.T) {
 	dir, f := t.TempDir(), newFaults()
-	s := openStore(t, Config{Dir: dir, lazy: true, fault: f.at})
+	s := openStore(t, Config{Dir: dir, lazy: true, Fault: f.at})
 	run := buffer.Run{ID: ulid.Make(), Key: "k", State: buffer.Idle}
 	f["commit"].Store(2)
 	_, _, err := s.Create(t.Context(), run)
@@ -136,8 +140,8 @@ func TestFault_CloseEndsTheSearch(t *testing.T) {
 	dir, f := t.TempDir(), newFaults()
 	looked := make(chan struct{})
 	look := sync.OnceFunc(func() { close(looked) })
-	s := openStore(t, Config{Dir: dir, lazy: true, fault: func(point string) error {
-		if point == "look" {
+	s := openStore(t, Config{Dir: dir, lazy: true, Fault: func(point Point) error {
+		if point == AtLook {
 			look()
 		}
 		return f.at(point)

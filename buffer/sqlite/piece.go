@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spool-dev/spool/buffer"
 )
@@ -50,6 +52,7 @@ func pack(chunks []buffer.Chunk) piece {
 
 // unpack cuts the chunks again, without a copy of their bytes, and appends them to chunks.
 func (p piece) unpack(chunks []buffer.Chunk) ([]buffer.Chunk, error) {
+	chunks = slices.Grow(chunks, 1+strings.Count(p.sizes, ","))
 	pos, at, size, digits := p.pos, 0, 0, 0
 	for i := 1; i < len(p.sizes); i++ {
 		c := p.sizes[i]
@@ -73,13 +76,9 @@ func (p piece) damaged() error {
 	return fmt.Errorf("the sizes at position %d do not fit the %d bytes there", p.pos, len(p.data))
 }
 
-// cut takes the chunks of one segment from the front of chunks.
+// cut takes the chunks of one segment from the front of chunks: at least one, and no more than fit.
 func cut(chunks []buffer.Chunk) (segment, rest []buffer.Chunk) {
-	n, bytes := 0, 0
-	for n < len(chunks) && n < segmentChunks && bytes < segmentBytes {
-		bytes += len(chunks[n].Data)
-		n++
-	}
+	n := min(fit(chunks, segmentBytes), segmentChunks)
 	return chunks[:n], chunks[n:]
 }
 

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -85,6 +86,9 @@ func prepare(ctx context.Context, db *sql.DB) (*queries, error) {
 func (s *Store) snapshot(ctx context.Context, f func(reading) error) error {
 	if s.queue.isClosed() {
 		return buffer.ErrClosed
+	}
+	if err := s.file.present(); err != nil {
+		return fmt.Errorf("read log: %w", err)
 	}
 	tx, err := s.read.BeginTx(ctx, nil)
 	if err != nil {
@@ -187,9 +191,12 @@ func (r reading) chunks(ctx context.Context, row, from, head int64, max int) ([]
 		}
 		return chunks[min(from-chunks[0].Pos, int64(len(chunks))):]
 	}
+	last := 0
 	all, err := r.pieces(ctx, r.q.segments, []any{row, from}, func(chunks []buffer.Chunk) bool {
-		page := after(chunks)
-		return len(page) == 0 || len(page) < pageChunks && span(page) < int64(max)
+		page, piece := after(chunks), chunks[last:]
+		last = len(chunks)
+		// Another one like the last would have to fit: a row that is read for a part of it is read again.
+		return len(page) == 0 || len(page) < pageChunks && span(page)+span(piece) <= int64(max)
 	})
 	if err != nil {
 		return nil, err
@@ -210,9 +217,11 @@ func (r reading) pieces(ctx context.Context, query *sql.Stmt, args []any, more f
 	var chunks []buffer.Chunk
 	for more(chunks) && rows.Next() {
 		var p piece
-		if err := rows.Scan(&p.pos, &p.start, &p.sizes, &p.data); err != nil {
+		var data sql.RawBytes // which saves one of two copies
+		if err := rows.Scan(&p.pos, &p.start, &p.sizes, &data); err != nil {
 			return nil, err
 		}
+		p.data = bytes.Clone(data)
 		if len(chunks) > 0 && p.pos != chunks[len(chunks)-1].Pos+1 {
 			return nil, fmt.Errorf("no chunk %d, but %d", chunks[len(chunks)-1].Pos+1, p.pos)
 		}

@@ -40,7 +40,10 @@ type recoverOp struct {
 const (
 	selectOrphans = `SELECT id FROM runs WHERE ended IS NULL AND owner <> ? ORDER BY run LIMIT ?`
 	// takeRun is what fences the former owner off, should it still be alive.
-	takeRun       = `UPDATE runs SET owner = ? WHERE run = ? AND owner = ?`
+	takeRun = `UPDATE runs SET owner = ? WHERE run = ? AND owner = ?`
+	// sealUnread is for a row that makes no run any more: a damaged header, or damaged tags.
+	sealUnread = `UPDATE runs SET owner = ?, state = iif(state = 'idle', 'failed', 'interrupted'),
+		outcome = iif(state = 'idle', 'failed', 'interrupted'), reason = ?, ended = ? WHERE id = ?`
 	markRecovered = `UPDATE owners SET recovered = ? WHERE id = ?`
 )
 
@@ -58,8 +61,8 @@ func (o *recoverOp) apply(t *tx) (refusal, err error) {
 	if o.done = len(ids) < recoverStep; !o.done {
 		return nil, nil
 	}
-	if _, err := t.exec(sweepArrivals); err != nil {
-		return nil, fmt.Errorf("delete arrivals: %w", err)
+	if _, err := t.exec(sweepArrivals); err != nil { // they are in the way of nothing but room
+		t.w.s.log.Error("arrivals not deleted", zap.Error(err))
 	}
 	_, err = t.exec(markRecovered, t.now.UnixMilli(), t.w.owner)
 	return nil, err
@@ -67,8 +70,14 @@ func (o *recoverOp) apply(t *tx) (refusal, err error) {
 
 func (o *recoverOp) seal(t *tx, id ulid.ULID) error {
 	d, err := t.load(id)
-	if err != nil || d == nil {
+	if err != nil {
+		t.w.s.log.Error("run cannot be read, and is sealed as it stands", zap.Stringer("run", id), zap.Error(err))
+		o.sealed++
+		_, err := t.exec(sealUnread, t.w.owner, string(buffer.OwnerLost), t.now.UnixMilli(), id.String())
 		return err
+	}
+	if d == nil {
+		return nil
 	}
 	n, err := t.exec(takeRun, t.w.owner, d.row, d.owner)
 	if err != nil || n == 0 {

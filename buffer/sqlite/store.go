@@ -37,8 +37,11 @@ type Config struct {
 	Window int64            // bytes of recent chunks kept in memory over all runs; 0 is DefaultWindow, below 0 none
 	Now    func() time.Time // nil is time.Now
 
-	fault func(point string) error // the seam where tests make the file fail; nil in service
-	lazy  bool                     // never flush: only for tests, which cannot cut the power
+	// Fault is the seam where tests make the log fail, hang or end the process, at the points named by
+	// Point. nil in service.
+	Fault func(p Point) error
+
+	lazy bool // never flush: only for tests, which cannot cut the power
 }
 
 // DefaultWindow is the memory for recent chunks: some seconds of a busy service, so that a reader
@@ -54,6 +57,7 @@ type Store struct {
 	cfg     Config
 	log     *zap.Logger
 	dir     *folder
+	file    *identity
 	read    *sql.DB
 	queries *queries
 	window  *window
@@ -117,8 +121,8 @@ func (c Config) complete() (Config, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.fault == nil {
-		c.fault = func(string) error { return nil }
+	if c.Fault == nil {
+		c.Fault = func(Point) error { return nil }
 	}
 	return c, nil
 }
@@ -134,6 +138,9 @@ func open(ctx context.Context, cfg Config, dir *folder) (_ *Store, err error) {
 	}
 	if err == nil {
 		s.writer, err = newWriter(ctx, s)
+	}
+	if err == nil {
+		s.file, err = identify(dir.file())
 	}
 	if err != nil {
 		_ = s.closeFiles() // nothing was written; the first error is the one to tell
@@ -179,6 +186,12 @@ func (s *Store) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) {
 		return v.bell, func() {}
 	}
 	return changed, stop
+}
+
+// Wake implements buffer.Store.
+func (s *Store) Wake(id ulid.ULID) {
+	s.window.wake(id)
+	s.bells.Ring(id)
 }
 
 // now is the clock in the resolution of the file, so that what is in memory equals what is stored.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 // The bounds of one step, so that appends wait no longer for it than for each other.
 const (
 	sweepRuns   = 256
-	sweepChunks = 1 << 16
-	sweepBytes  = 8 << 20
+	sweepChunks = batchChunks
+	sweepBytes  = batchBytes
 )
 
 // Sweep implements buffer.Store, in three passes. A crash between two steps leaves nothing undone
@@ -26,6 +27,9 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, open func(ulid.ULID) b
 			return w.done, fmt.Errorf("sweep: %w", err)
 		}
 	}
+	if w.failed != nil {
+		return w.done, fmt.Errorf("sweep: %w", w.failed)
+	}
 	return w.done, nil
 }
 
@@ -35,6 +39,8 @@ type sweep struct {
 	now  time.Time
 	open func(ulid.ULID) bool
 	done buffer.Swept
+
+	failed error // what kept single runs' chunks where they are
 }
 
 // aged is a run with its place in the order that a pass goes by.
@@ -78,7 +84,17 @@ func (w *sweep) drop() error {
 		last = page[len(page)-1]
 		for page = w.unread(page); len(page) > 0; page = w.unread(page) {
 			o := &drop{runs: page}
-			if err := w.s.queue.do(w.ctx, o, sweepChunks, 0); err != nil {
+			err := w.s.queue.do(w.ctx, o, sweepChunks, 0)
+			if errors.Is(err, buffer.ErrStorage) && len(page) > 1 {
+				o = &drop{runs: page[:1]} // one that is damaged must not keep the others
+				err = w.s.queue.do(w.ctx, o, sweepChunks, 0)
+			}
+			if errors.Is(err, buffer.ErrStorage) {
+				w.failed = errors.Join(w.failed, err)
+				page = page[1:]
+				continue
+			}
+			if err != nil {
 				return err
 			}
 			w.done.Chunks += o.chunks

@@ -47,7 +47,7 @@ type drop struct {
 }
 
 const (
-	selectFirst   = `SELECT id, json_array_length(sizes), length(data) FROM segments WHERE run = ? ORDER BY pos LIMIT 1`
+	selectFirst   = `SELECT id, iif(json_valid(sizes), json_array_length(sizes), 0), length(data) FROM segments WHERE run = ? ORDER BY pos LIMIT 1`
 	deleteSegment = `DELETE FROM segments WHERE id = ?`
 	markSwept     = `UPDATE runs SET swept = ? WHERE run = ? AND released IS NOT NULL`
 )

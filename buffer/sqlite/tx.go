@@ -23,12 +23,12 @@ type tx struct {
 	number int64
 
 	drafts  map[ulid.ULID]*draft
-	order   []*draft                 // the same, as they came
-	gone    []ulid.ULID              // runs that memory must forget
-	foreign map[int64][]buffer.Chunk // see arrived
-	deleted int64                    // the arrivals up to this one are deleted
-	last    *draft                   // the one whose arrival was inserted last
-	bytes   int64                    // of chunks
+	order   []*draft          // the same, as they came
+	gone    []ulid.ULID       // runs that memory must forget
+	foreign map[int64][]piece // see arrived
+	deleted int64             // the arrivals up to this one are deleted
+	last    *draft            // the one whose arrival was inserted last
+	bytes   int64             // of chunks
 
 	checkpoint bool // to be followed by one
 }
@@ -66,13 +66,16 @@ func (t *tx) apply(batch []*request) (refusals []error, err error) {
 		if refusals[i], err = r.op.apply(t); err != nil {
 			return nil, err
 		}
+		if err := t.w.s.cfg.Fault(step(r.op)); err != nil {
+			return nil, err
+		}
 	}
 	return refusals, t.write()
 }
 
 // exec changes the file.
 func (t *tx) exec(query string, args ...any) (int64, error) {
-	if err := t.w.s.cfg.fault("write"); err != nil {
+	if err := t.w.s.cfg.Fault(AtWrite); err != nil {
 		return 0, err
 	}
 	t.wrote = true
@@ -81,7 +84,7 @@ func (t *tx) exec(query string, args ...any) (int64, error) {
 
 // insert is exec for one row, whose new integer key goes to row.
 func (t *tx) insert(query string, row *int64, args ...any) error {
-	if err := t.w.s.cfg.fault("write"); err != nil {
+	if err := t.w.s.cfg.Fault(AtWrite); err != nil {
 		return err
 	}
 	t.wrote = true
@@ -94,7 +97,7 @@ func (t *tx) scan(query string, args []any, dest ...any) (bool, error) {
 	return t.w.conn.scan(query, args, dest...)
 }
 
-// begin takes the file's lock, and looks whether another process has changed it: then nothing that
+// begin takes the lock of the file, if it still is the log, and looks whether another process has changed it: then nothing that
 // memory says is believed before it was looked up.
 func (t *tx) begin() error {
 	if err := t.w.conn.execHot("BEGIN IMMEDIATE", nil); err != nil {
@@ -104,6 +107,9 @@ func (t *tx) begin() error {
 	var version int64
 	if _, err := t.scan("PRAGMA data_version", nil, &version); err != nil {
 		return fmt.Errorf("begin: %w", err)
+	}
+	if err := t.same(); err != nil {
+		return err
 	}
 	if version == t.w.version {
 		return nil
@@ -130,14 +136,14 @@ func (t *tx) commit() error {
 			return errors.New("mark commit: this owner is not in the file")
 		}
 	}
-	if err := t.w.s.cfg.fault("commit"); err != nil {
+	if err := t.w.s.cfg.Fault(AtCommit); err != nil {
 		return err
 	}
 	t.sent = true
 	if err := t.w.conn.execHot("COMMIT", nil); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	return t.w.s.cfg.fault("committed")
+	return t.w.s.cfg.Fault(AtCommitted)
 }
 
 // undo ends a transaction that has failed with err. It returns nil where it is in the file all the same.
@@ -254,9 +260,7 @@ func (t *tx) load(id ulid.ULID) (*draft, error) {
 	}
 	d.stored = d.run.Head
 	if d.run.State.Live() {
-		if d.arrived, err = t.arrived(d.row); err != nil {
-			return nil, err
-		}
+		d.arrived = t.arrived(d.row, d.stored)
 		d.run.Head += int64(len(d.arrived))
 		d.run.Bytes += span(d.arrived)
 	}

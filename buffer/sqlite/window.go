@@ -44,12 +44,24 @@ type recent struct {
 }
 
 // view is what one commit left: chunks are those of run from position first to the head. Its bell is
-// closed when there is another.
+// closed, by whoever has put another in its place, when there is another.
 type view struct {
 	run    *buffer.Run
 	first  int64
 	chunks []buffer.Chunk
 	bell   chan struct{}
+	gone   bool // the last one: its bell has rung
+}
+
+// replace puts what change makes of the view in its place, and returns the former one. The writer does
+// so with what it has committed, and anybody with a new bell.
+func (r *recent) replace(change func(v view) *view) *view {
+	for {
+		old := r.view.Load()
+		if r.view.CompareAndSwap(old, change(*old)) {
+			return old
+		}
+	}
 }
 
 // share is what one commit added for one run: the unit of eviction.
@@ -115,9 +127,10 @@ func (w *window) publish(d *draft) (*recent, chan struct{}) {
 		w.mu.Unlock()
 	}
 	r.stored = d.stored
-	old := r.view.Load()
-	// Readers hold shorter slices of the same array; appending behind their ends is invisible to them.
-	r.view.Store(&view{run: &d.run, first: old.first, chunks: append(old.chunks, d.added...), bell: make(chan struct{})})
+	old := r.replace(func(v view) *view {
+		// Readers hold shorter slices of the same array; appending behind their ends is invisible to them.
+		return &view{run: &d.run, first: v.first, chunks: append(v.chunks, d.added...), bell: make(chan struct{})}
+	})
 	if len(d.added) > 0 {
 		w.add(share{of: r, chunks: len(d.added), head: d.run.Head, cost: cost(d.added)})
 	}
@@ -179,7 +192,9 @@ func (r *recent) trim(n int) {
 		rest = slices.Clone(rest)
 		r.dead = 0
 	}
-	r.view.Store(&view{run: v.run, first: v.first + int64(n), chunks: rest, bell: v.bell})
+	r.replace(func(v view) *view { // with the bell that it has by now
+		return &view{run: v.run, first: v.first + int64(n), chunks: rest, bell: v.bell}
+	})
 }
 
 // forget drops a run: it is read from the file from now on, and its bell is another.
@@ -193,12 +208,40 @@ func (w *window) forget(id ulid.ULID) {
 	w.mu.Unlock()
 	r.gone = true
 	w.held -= r.held
-	close(r.view.Load().bell)
+	r.end()
+}
+
+// end rings for the last time.
+func (r *recent) end() {
+	old := r.replace(func(v view) *view {
+		v.gone = true
+		return &v
+	})
+	close(old.bell)
+}
+
+// wake rings the run's bell without a commit, for whoever knows something else of it.
+func (w *window) wake(id ulid.ULID) {
+	w.mu.RLock()
+	r := w.runs[id]
+	w.mu.RUnlock()
+	if r == nil {
+		return
+	}
+	old := r.replace(func(v view) *view {
+		if !v.gone {
+			v.bell = make(chan struct{})
+		}
+		return &v
+	})
+	if !old.gone {
+		close(old.bell)
+	}
 }
 
 // ringAll wakes all who watch runs in the window, once the writer has ended.
 func (w *window) ringAll() {
 	for _, r := range w.runs {
-		close(r.view.Load().bell)
+		r.end()
 	}
 }

@@ -89,7 +89,7 @@ func (t *tx) insertArrivals(values []any) error {
 		if len(values) >= insertRows*width {
 			query, n = insertMany, insertRows*width
 		}
-		if err := t.w.s.cfg.fault("write"); err != nil {
+		if err := t.w.s.cfg.Fault(AtWrite); err != nil {
 			return err
 		}
 		t.wrote = true

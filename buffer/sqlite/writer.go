@@ -117,7 +117,7 @@ func (w *writer) transact(batch []*request) error {
 		w.s.check.wrote(t.pages())
 	}
 	if t.checkpoint {
-		if err := w.conn.checkpoint(); err != nil {
+		if err := w.s.checkpoint(w.conn); err != nil {
 			w.s.log.Warn("checkpoint failed", zap.Error(err))
 		}
 	}
@@ -136,7 +136,7 @@ func (w *writer) kept(t *tx) (kept, known bool) {
 	}
 	for {
 		var have bool
-		err := w.s.cfg.fault("look")
+		err := w.s.cfg.Fault(AtLook)
 		if err == nil {
 			have, err = w.conn.scan(query, args, new(int64))
 		}
@@ -171,7 +171,16 @@ func (w *writer) publish(d *draft) chan struct{} {
 
 // end marks the owner as gone by its own will.
 func (w *writer) end() error {
-	if _, err := w.conn.exec(endOwner, w.s.now().UnixMilli(), w.owner); err != nil {
+	t := w.begin()
+	err := t.begin()
+	if err == nil {
+		_, err = t.exec(endOwner, t.now.UnixMilli(), w.owner)
+	}
+	if err == nil {
+		err = t.commit()
+	}
+	if err != nil {
+		_ = t.rollback() // the connection is closed next
 		return fmt.Errorf("end owner: %w", err)
 	}
 	return nil

@@ -30,6 +30,35 @@ var wakes = map[string]func(*env){
 		}
 	},
 
+	"Wake_RingsWithoutACommit": func(v *env) {
+		log, r := v.create(newRun())
+		for _, id := range []ulid.ULID{r.ID, v.ended(newRun(), 1).ID, ulid.Make()} {
+			changed, stop := v.s.Watch(id)
+			v.s.Wake(id)
+			v.ring(changed)
+			stop()
+			next, stop := v.s.Watch(id)
+			select {
+			case <-next:
+				v.Fatal("the next bell has rung as well")
+			default:
+			}
+			stop()
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { v.tail(r.ID, 100) })
+		wg.Go(func() {
+			for range 1000 {
+				v.s.Wake(r.ID)
+			}
+		})
+		for i := range 100 {
+			v.append(log, i, 1, buffer.Streaming)
+		}
+		v.append(log, 100, 0, buffer.Completed)
+		wg.Wait()
+	},
+
 	"Watch_BeforeTheRunExists": func(v *env) {
 		r := newRun()
 		changed, stop := v.s.Watch(r.ID)

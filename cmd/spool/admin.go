@@ -15,15 +15,15 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/spool-dev/spool/api"
 	"github.com/spool-dev/spool/api/console"
+	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
 type adminSettings struct {
-	Listen string   `koanf:"listen"` // empty: off
-	Key    string   `koanf:"key"`    // what a request must bring
-	Open   bool     `koanf:"open"`   // beyond the loopback without a key: somebody else guards it
-	Hosts  []string `koanf:"hosts"`  // names by which it is reached, besides localhost and addresses
+	Listen string   `koanf:"listen" fixed:"true" help:"Like 127.0.0.1:8788; empty: no admin listener."`
+	Key    string   `koanf:"key" secret:"true" help:"What a request must bring, at least 16 characters; needed beyond the loopback."`
+	Open   bool     `koanf:"open" default:"false" help:"Beyond the loopback without a key, because a proxy asks for a credential."`
+	Hosts  []string `koanf:"hosts" help:"Names by which it is reached, like spool.internal; addresses and localhost need none."`
 }
 
 func (a adminSettings) validate() error {
@@ -41,22 +41,29 @@ const (
 	adminHead  = 64 << 10 // bytes of a request's headers
 )
 
-// listen takes the admin listener's address; nil where there is none. It shows the runs of all callers,
-// so beyond the loopback it needs a key, or the word that somebody else asks for one.
-func (a adminSettings) listen() (net.Listener, error) {
-	if a.Listen == "" {
+// listen is the admin listener: the one that was given, or else at its address; nil where there is
+// neither. It shows the runs of all callers, so beyond the loopback it needs a key, or the word that
+// somebody else asks for one.
+func (a adminSettings) listen(given net.Listener) (net.Listener, error) {
+	if a.Listen == "" && given == nil {
 		return nil, nil
 	}
-	l, err := net.Listen("tcp", a.Listen)
+	l, err := open(given, a.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("admin.listen on %s: %w", a.Listen, cause(err))
 	}
-	if a.Key == "" && !a.Open && !loopback(l.Addr()) {
-		return nil, errors.Join(
-			fmt.Errorf("admin.listen: %s is not loopback: set admin.key, or admin.open where a proxy asks for a credential", a.Listen),
-			l.Close())
+	if err := a.guarded(l.Addr()); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// guarded refuses an address that others reach without a credential.
+func (a adminSettings) guarded(addr net.Addr) error {
+	if a.Key == "" && !a.Open && !loopback(addr) {
+		return fmt.Errorf("admin.listen: %s is not loopback: set admin.key, or admin.open where a proxy asks for a credential", addr)
+	}
+	return nil
 }
 
 func loopback(addr net.Addr) bool {
@@ -65,9 +72,9 @@ func loopback(addr net.Addr) bool {
 }
 
 // newAdminServer is the admin listener's own server.
-func newAdminServer(a *api.Admin, log *zap.Logger) *http.Server {
+func newAdminServer(h http.Handler, log *zap.Logger) *http.Server {
 	return &http.Server{
-		Handler: a.Handler(), ReadHeaderTimeout: adminRead, ReadTimeout: adminRead, WriteTimeout: adminWrite,
+		Handler: h, ReadHeaderTimeout: adminRead, ReadTimeout: adminRead, WriteTimeout: adminWrite,
 		IdleTimeout: defaultIdle, MaxHeaderBytes: adminHead, ErrorLog: zap.NewStdLog(log),
 	}
 }
@@ -87,9 +94,17 @@ func measure(dir string) (used, free int64) {
 	return used, free
 }
 
+// reusable is what compacting the log would give back; 0 where it cannot be told.
+func reusable(store *sqlite.Store) int64 {
+	ctx, cancel := context.WithTimeout(context.Background(), adminRead)
+	defer cancel()
+	room, _ := store.Room(ctx) // zero where it failed
+	return room.Reusable
+}
+
 // serveAdmin serves the admin listener and keeps the record that it shows, until stop is called.
-func serveAdmin(l net.Listener, record *console.Record, a *api.Admin, log *zap.Logger) (stop func()) {
-	h := newAdminServer(a, log)
+func serveAdmin(l net.Listener, record *console.Record, pages http.Handler, log *zap.Logger) (stop func()) {
+	h := newAdminServer(pages, log)
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() { record.Keep(ctx) })

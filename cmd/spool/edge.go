@@ -14,12 +14,12 @@ import (
 )
 
 type tlsSettings struct {
-	Cert string `koanf:"cert"` // PEM files; both or none
-	Key  string `koanf:"key"`
+	Cert string `koanf:"cert" fixed:"true" help:"The certificate chain."`
+	Key  string `koanf:"key" fixed:"true" help:"Its private key."`
 }
 
 type corsSettings struct {
-	Origins []string `koanf:"origins"` // scheme://host[:port], or * for every page there is
+	Origins []string `koanf:"origins" help:"Like https://app.example.com, or * for every page there is; pages of any other cannot read."`
 }
 
 func (c corsSettings) validate() error {
@@ -32,18 +32,19 @@ func (c corsSettings) validate() error {
 	return nil
 }
 
-// wrap makes the listener speak TLS where there is a certificate. It is read once: a new one takes a
-// restart.
-func (t tlsSettings) wrap(l net.Listener) (net.Listener, error) {
+// wrap makes the listener speak TLS where there is a certificate. A handshake is answered with the one
+// that the files hold by then.
+func (t tlsSettings) wrap(l net.Listener, log *zap.Logger) (net.Listener, error) {
 	if t.Cert == "" {
 		return l, nil
 	}
-	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	c, err := readCertificate(t.Cert, t.Key, log)
 	if err != nil {
-		return nil, fmt.Errorf("tls: %w", err)
+		return nil, err
 	}
 	return tls.NewListener(l, &tls.Config{
-		Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.at(time.Now()), nil },
+		NextProtos:     []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12,
 	}), nil
 }
 
@@ -54,10 +55,10 @@ const (
 	defaultIdle        = 2 * time.Minute
 )
 
-// listen opens the address for as many connections as may be open at once: more wait in the system's
-// backlog until one is closed. 0 is without limit.
-func listen(address string, connections int) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
+// listen takes the listener that was given, or else opens the address, for as many connections as may
+// be open at once: more wait in the system's backlog until one is closed. 0 is without limit.
+func listen(given net.Listener, address string, connections int) (net.Listener, error) {
+	l, err := open(given, address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, cause(err))
 	}
@@ -65,6 +66,13 @@ func listen(address string, connections int) (net.Listener, error) {
 		l = netutil.LimitListener(l, connections)
 	}
 	return l, nil
+}
+
+func open(given net.Listener, address string) (net.Listener, error) {
+	if given != nil {
+		return given, nil
+	}
+	return net.Listen("tcp", address)
 }
 
 // newServer speaks HTTP/1.1 and HTTP/2, over TLS as over plain connections: a browser has six

@@ -15,7 +15,7 @@ import (
 // front serves an empty answer with the limits, and gives the address.
 func front(t *testing.T, l limitSettings) string {
 	t.Helper()
-	at, err := listen("127.0.0.1:0", l.Connections)
+	at, err := listen(nil, "127.0.0.1:0", l.Connections)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/spool-dev/spool/test/fakellm"
 )
 
 // The scripts of testdata/script run the program itself, as a shell does.
@@ -21,14 +24,20 @@ func TestMain(m *testing.M) {
 }
 
 func TestProgram(t *testing.T) {
+	quick := fakellm.Start(t, fakellm.Config{Text: "one two three", Every: time.Millisecond})
+	slow := fakellm.Start(t, fakellm.Config{Every: time.Second}) // its sixty words outlast every script
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Setup:               setUp,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("QUICK", quick.URL)
+			env.Setenv("SLOW", slow.URL)
+			return setUp(env)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "refuses": refuses,
-			"serve": serveIt, "said": said, "asked": asked, "stops": stops,
+			"serve": serveIt, "said": said, "asked": asked, "stops": stops, "says": says, "hup": hangsUp, "dies": dies, "call": call, "begin": begin, "refused": refused,
 			"mode": mode, "remember": remember, "unchanged": unchanged, "store": store, "sql": change,
 		},
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,42 +13,42 @@ import (
 )
 
 type providerSettings struct {
-	BaseURL   string        `koanf:"base_url"`
-	Dialect   string        `koanf:"dialect"`
-	Generates bool          `koanf:"generates"`
-	Key       string        `koanf:"key"`
-	Clocks    clockSettings `koanf:"clocks"`
+	BaseURL   string        `koanf:"base_url" help:"Without /v1. A built-in name keeps its own where none is given."`
+	Dialect   string        `koanf:"dialect" help:"openai_chat, openai_responses, anthropic, gemini, bedrock, bedrock_invoke, ollama or generic; empty: the path decides."`
+	Generates bool          `koanf:"generates" default:"false" help:"Every POST is a generation call."`
+	Key       string        `koanf:"key" secret:"true" help:"Sent in place of the caller's credential."`
+	Clocks    clockSettings `koanf:"clocks" help:"0: the default, which depends on the dialect and the model (docs/providers.md, section 5); negative: off."`
 
-	Region      string             `koanf:"region"`
-	Expected    time.Duration      `koanf:"expected"`
-	Price       priceSettings      `koanf:"price"`
-	Concurrency int                `koanf:"concurrency"`
-	Retry       *bool              `koanf:"retry"` // false: never the same route again within one run
-	Fallbacks   []fallbackSettings `koanf:"fallbacks"`
+	Region      string             `koanf:"region" help:"Where data is kept; a fallback must be in the same."`
+	Expected    time.Duration      `koanf:"expected" default:"0s" help:"How long it is thought to take to the first content; 0: not known."`
+	Price       priceSettings      `koanf:"price" help:"US dollars for a million tokens: for a call's cost limit, and for what was saved."`
+	Concurrency int                `koanf:"concurrency" default:"0" help:"Attempts of one caller under way at once; 0: without limit."`
+	Retry       *bool              `koanf:"retry" default:"true" help:"false: never the same route again within one run."`
+	Fallbacks   []fallbackSettings `koanf:"fallbacks" help:"Approved for this provider, in order of preference."`
 }
 
 type priceSettings struct {
-	Input  float64 `koanf:"input"` // US dollars for a million tokens
-	Output float64 `koanf:"output"`
+	Input  float64 `koanf:"input" default:"0" help:"Of a call."`
+	Output float64 `koanf:"output" default:"0" help:"Of an answer."`
 }
 
 type fallbackSettings struct {
-	Provider string            `koanf:"provider"`
-	Models   map[string]string `koanf:"models"`
-	Tools    bool              `koanf:"tools"`
-	Schema   bool              `koanf:"schema"`
-	Context  int64             `koanf:"context"`
-	OwnQuota bool              `koanf:"own_quota"`
+	Provider string            `koanf:"provider" help:"Another provider that speaks the same dialect, with a key of its own."`
+	Models   map[string]string `koanf:"models" help:"What each model becomes there. One that is not named has no fallback."`
+	Tools    bool              `koanf:"tools" default:"false" help:"It can call tools as this one does."`
+	Schema   bool              `koanf:"schema" default:"false" help:"It keeps to a schema for its output."`
+	Context  int64             `koanf:"context" default:"0" help:"Tokens that fit into it; 0: as many as here."`
+	OwnQuota bool              `koanf:"own_quota" default:"false" help:"Its quota is not this one's."`
 }
 
 type clockSettings struct {
-	Connect      time.Duration `koanf:"connect"`
-	Headers      time.Duration `koanf:"headers"`
-	FirstContent time.Duration `koanf:"first_content"`
-	ByteIdle     time.Duration `koanf:"byte_idle"`
-	ContentGap   time.Duration `koanf:"content_gap"`
-	FinishGrace  time.Duration `koanf:"finish_grace"`
-	Total        time.Duration `koanf:"total"`
+	Connect      time.Duration `koanf:"connect" default:"0s" help:"Dial and TLS, each."`
+	Headers      time.Duration `koanf:"headers" default:"0s" help:"From the request written to the answer's headers."`
+	FirstContent time.Duration `koanf:"first_content" default:"0s" help:"From the request written to the first content."`
+	ByteIdle     time.Duration `koanf:"byte_idle" default:"0s" help:"Between any two bytes."`
+	ContentGap   time.Duration `koanf:"content_gap" default:"0s" help:"Between two contents."`
+	FinishGrace  time.Duration `koanf:"finish_grace" default:"0s" help:"From the finish to the end of the connection."`
+	Total        time.Duration `koanf:"total" default:"0s" help:"From the first send; none unless set."`
 }
 
 // builtIn are the providers that need no configuration. Base URLs exclude /v1.
@@ -89,15 +90,20 @@ func (s settings) routes() (map[string]provider.Route, error) {
 		all[name] = p
 	}
 	routes := map[string]provider.Route{}
-	for name, p := range all {
-		r, err := p.route(name)
+	var wrong []error
+	names := slices.Sorted(maps.Keys(all))
+	for _, name := range names {
+		r, err := all[name].route(name)
 		if err != nil {
-			return nil, fmt.Errorf("providers.%s: %w", name, err)
+			wrong = append(wrong, fmt.Errorf("providers.%s: %w", name, err))
 		}
 		routes[name] = r
 	}
-	for name, p := range all {
-		r := routes[name]
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	for _, name := range names {
+		p, r := all[name], routes[name]
 		for i, f := range p.Fallbacks {
 			to, ok := routes[f.Provider]
 			if !ok || f.Provider == name {

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,8 +23,6 @@ import (
 
 	"github.com/spool-dev/spool/api"
 	"github.com/spool-dev/spool/api/console"
-	"github.com/spool-dev/spool/buffer"
-	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
@@ -53,42 +52,51 @@ const (
 //	listener ──▶ api ──▶ resume ──▶ tail ──▶ store ◀── runs ──▶ client ──▶ providers
 //	admin listener ──▶ api.Admin: metrics, profiles, the console, where one is configured
 //	   ▲                   store.Recover, before the first request is accepted
+//	   ├── SIGHUP, or another file: service.apply puts other settings in front of the same log
 //	   └── signal: not ready ─▶ drains end ─▶ tails end ─▶ listener closes ─▶ store closes
 func (c *serveCmd) Run() error {
 	set, err := c.load()
 	if err != nil {
 		return err
 	}
-	log, err := newLogger(set.LogLevel)
+	level := zap.NewAtomicLevel()
+	log, err := newLogger(level)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Sync() }() // stderr may not be a file
-	stdlog.SetOutput(io.Discard)      // net/http writes there what a provider sends unasked, which may be an answer
-	routes, err := set.routes()
-	if err != nil {
-		return err
+	defer func() { _ = log.Sync() }()                // stderr may not be a file
+	stdlog.SetOutput(io.Discard)                     // net/http writes there what a provider sends unasked, which may be an answer
+	if l, err := levelOf(set.LogLevel); err == nil { // it was checked with the rest
+		level.SetLevel(l)
 	}
 	// The port first: where it is taken, the data stays untouched. Nothing is accepted yet.
-	listener, err := listen(set.Listen, set.Limits.Connections)
+	given, err := inherited()
+	if err != nil {
+		return err
+	}
+	listener, err := listen(given.service, set.Listen, set.Limits.Connections)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	admin, err := set.Admin.listen()
+	admin, err := set.Admin.listen(given.admin)
 	if err != nil {
 		return err
 	}
 	if admin != nil {
 		defer admin.Close()
 	}
-	edge, err := set.TLS.wrap(listener)
+	edge, err := set.TLS.wrap(listener, log)
 	if err != nil {
 		return err
 	}
 
 	ctx, interrupt := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer interrupt()
+	tracer, err := set.Telemetry.open(log)
+	if err != nil {
+		return err
+	}
 	store, err := sqlite.Open(ctx, sqlite.Config{Dir: set.Data, Sync: set.Sync, Window: set.Limits.Window, Log: log})
 	if err != nil {
 		return err
@@ -102,48 +110,40 @@ func (c *serveCmd) Run() error {
 		return errors.Join(err, store.Close())
 	}
 
-	client := provider.NewClient(longestConnect(routes), set.Limits.ProviderHeaders)
-	metrics := api.NewMetrics()
-	metrics.Recovered(sealed)
-	metrics.Prices(routes)
-	metrics.Disk(func() (used, free int64) { return measure(set.Data) })
-	runs := buffer.NewRuns(store, client, set.runs(metrics), log)
-	server := &api.Server{
-		Store: store, Runs: runs, Client: client, Log: log,
-		Callers:   api.NewCallers(secret, set.Auth.Keys),
-		Tokens:    api.NewTokens(secret, []byte(set.PreviousSecret)),
-		Origins:   set.CORS.Origins,
-		Providers: routes,
-		Limits: api.Limits{
-			Body: set.Limits.Body, BodyTime: set.Limits.BodyTime, BodyGap: set.Limits.BodyGap, TTL: set.TTL, MaxTTL: set.Limits.MaxTTL, Hold: set.Limits.Hold,
-			Heartbeat: set.Limits.Heartbeat, Write: set.Limits.Write,
-		},
-		Cloudflare: set.Compat.cloudflare(listener.Addr()),
+	s := &service{
+		cmd: c, started: set, log: log, level: level, store: store, secret: secret, tracer: tracer,
+		metrics: api.NewMetrics(), address: listener.Addr(),
+	}
+	s.metrics.Recovered(sealed)
+	s.metrics.Disk(func() (used, free int64) { return measure(set.Data) })
+	s.metrics.Reusable(func() int64 { return reusable(store) })
+	if admin != nil {
+		s.admin, s.record = admin.Addr(), console.NewRecord(s.metrics.Gatherer(), log)
+	}
+	if err := s.apply(set); err != nil {
+		return errors.Join(err, store.Close())
 	}
 	stopAdmin, where := func() {}, zap.Skip()
-	if figures := metrics.Handler(runs); admin == nil {
-		server.Metrics = figures
-	} else {
+	if admin != nil {
 		where = zap.Stringer("admin", admin.Addr())
-		record := console.NewRecord(metrics.Gatherer(), log)
-		stopAdmin = serveAdmin(admin, record, &api.Admin{
-			Server: server, Key: set.Admin.Key, Hosts: set.Admin.Hosts, Record: record, Metrics: figures,
-			Base: base(listener.Addr(), set.TLS),
-		}, log)
+		stopAdmin = serveAdmin(admin, s.record, &s.back, log)
 	}
 	log.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("data", set.Data),
 		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.Bool("tls", set.TLS.Cert != ""), where, zap.String("version", version))
-	return serve(ctx, edge, newServer(server.Handler(), set.Limits, log), server, set.Grace, stopAdmin, log)
+	notify(ready, log) // what comes from here on is answered
+	return s.serve(ctx, edge, newServer(&s.front, set.Limits, log), stopAdmin)
 }
 
 // serve answers requests until ctx ends, then shuts down in the order of the data. A second signal
 // aborts.
-func serve(ctx context.Context, l net.Listener, h *http.Server, s *api.Server, grace time.Duration, stopAdmin func(), log *zap.Logger) error {
+func (s *service) serve(ctx context.Context, l net.Listener, h *http.Server, stopAdmin func()) error {
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(l) }()
-	sweeping, stopSweep := context.WithCancel(context.Background())
-	swept := make(chan struct{})
-	go func() { defer close(swept); s.Runs.Sweep(sweeping) }()
+	working, stopWork := context.WithCancel(context.Background())
+	reading, stopReading := context.WithCancel(working)
+	var sweep, reload sync.WaitGroup
+	sweep.Go(func() { s.runs.Sweep(working) })
+	reload.Go(func() { s.watch(reading) })
 
 	var err error
 	select {
@@ -153,22 +153,26 @@ func serve(ctx context.Context, l net.Listener, h *http.Server, s *api.Server, g
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGINT, syscall.SIGTERM)
 	go abortOnSignal(again)
-	log.Info("draining", zap.Int("live", s.Runs.Live()), zap.Duration("grace", grace))
-	s.Drain()
-	s.Runs.Drain(within(grace))
+	notify(stopping, s.log)
+	stopReading()
+	reload.Wait() // the settings stay as they are from here on
+	s.log.Info("draining", zap.Int("live", s.runs.Live()), zap.Duration("grace", s.now.Grace))
+	s.server.Drain()
+	s.runs.Drain(within(s.now.Grace))
 	bounded, cancel := context.WithTimeout(context.Background(), tailTimeout)
 	defer cancel()
 	if e := h.Shutdown(bounded); e != nil {
 		_ = h.Close() // readers that did not take their end are cut
 	}
 	stopAdmin() // it has shown all that till now
-	stopSweep()
-	<-swept
-	if e := s.Store.Close(); e != nil {
+	stopWork()
+	sweep.Wait()
+	if e := s.store.Close(); e != nil {
 		err = errors.Join(err, fmt.Errorf("close the log: %w", e))
 	}
-	s.Client.CloseIdle()
-	log.Info("stopped")
+	s.client.CloseIdle()
+	closeTracer(s.tracer, s.log)
+	s.log.Info("stopped")
 	return err
 }
 
@@ -193,13 +197,19 @@ func abortOnSignal(again <-chan os.Signal) {
 	}
 }
 
-func newLogger(level string) (*zap.Logger, error) {
-	l, err := zapcore.ParseLevel(level)
+// levelOf is the level that log_level names.
+func levelOf(text string) (zapcore.Level, error) {
+	l, err := zapcore.ParseLevel(text)
 	if err != nil {
-		return nil, fmt.Errorf("log_level: %q is none of debug, info, warn, error", level)
+		return l, fmt.Errorf("log_level: %q is none of debug, info, warn, error", text)
 	}
+	return l, nil
+}
+
+// newLogger writes what level lets through, now and whenever it is changed.
+func newLogger(level zap.AtomicLevel) (*zap.Logger, error) {
 	cfg := zap.NewProductionConfig()
-	cfg.Level = zap.NewAtomicLevelAt(l)
+	cfg.Level = level
 	cfg.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	cfg.EncoderConfig.TimeKey = "time"
 	cfg.DisableStacktrace = true
@@ -227,7 +237,7 @@ func loadSecret(s settings) ([]byte, error) {
 	if s.Secret != "" {
 		return []byte(s.Secret), nil
 	}
-	path := filepath.Join(s.Data, "secret")
+	path := filepath.Join(s.Data, secretName)
 	b, err := os.ReadFile(path)
 	if err == nil && len(strings.TrimSpace(string(b))) >= 32 {
 		return []byte(strings.TrimSpace(string(b))), nil

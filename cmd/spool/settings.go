@@ -3,93 +3,97 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"time"
-
-	"github.com/go-viper/mapstructure/v2"
-	"github.com/knadh/koanf/parsers/yaml"
-	"github.com/knadh/koanf/providers/file"
-	"github.com/knadh/koanf/v2"
 
 	"github.com/spool-dev/spool/buffer"
 )
 
 // settings is everything that can be configured: the shape of the YAML file. A flag or a variable
-// of the same name outranks the file.
+// of the same name outranks the file. The tags are what the reference is made of: koanf is the key,
+// default its default, help its meaning; fixed takes a restart to change, secret is never shown.
 type settings struct {
-	Listen   string        `koanf:"listen"`
-	Data     string        `koanf:"data"`
-	Sync     string        `koanf:"sync"`
-	Grace    time.Duration `koanf:"grace"`
-	TTL      time.Duration `koanf:"ttl"`
-	LogLevel string        `koanf:"log_level"`
+	Listen   string        `koanf:"listen" default:"127.0.0.1:8787" fixed:"true" help:"Address to serve on."`
+	Data     string        `koanf:"data" default:"./data" fixed:"true" help:"The data folder, created where it is missing."`
+	Sync     string        `koanf:"sync" default:"full" fixed:"true" help:"full: what a reader saw survives a power cut. normal: it survives the death of the process only."`
+	Grace    time.Duration `koanf:"grace" default:"0s" help:"At shutdown, how long live runs may take to end; 0 waits until they have."`
+	TTL      time.Duration `koanf:"ttl" default:"1h" help:"How long an ended run's chunks are kept where the call does not say."`
+	LogLevel string        `koanf:"log_level" default:"info" help:"debug, info, warn or error."`
 
-	TLS  tlsSettings  `koanf:"tls"`
-	CORS corsSettings `koanf:"cors"`
+	Admin     adminSettings     `koanf:"admin" help:"The admin listener: metrics, profiles and the console with the runs of all callers."`
+	Telemetry telemetrySettings `koanf:"telemetry" help:"OpenTelemetry traces. Off without an endpoint, here or in OTEL_EXPORTER_OTLP_ENDPOINT."`
 
-	Admin adminSettings `koanf:"admin"`
+	Secret         string `koanf:"secret" fixed:"true" secret:"true" help:"For run tokens and the hashes of credentials; empty: made once in the data folder."`
+	PreviousSecret string `koanf:"previous_secret" fixed:"true" secret:"true" help:"The one before it: its run tokens stay valid, no new ones are made."`
 
-	Secret string `koanf:"secret"`
-	// PreviousSecret is the one before it, whose run tokens are still good.
-	PreviousSecret string                      `koanf:"previous_secret"`
-	Auth           authSettings                `koanf:"auth"`
-	Providers      map[string]providerSettings `koanf:"providers"`
-	Limits         limitSettings               `koanf:"limits"`
-	Callers        callerSettings              `koanf:"callers"`
-	Queue          queueSettings               `koanf:"queue"`
-	Compat         compatSettings              `koanf:"compat"`
-	// RetryDedupe lets an SDK's retry that carries no key find the run of its first send; on unless false.
-	RetryDedupe *bool `koanf:"retry_dedupe"`
+	TLS       tlsSettings                 `koanf:"tls" help:"PEM files, both or none: serve TLS."`
+	CORS      corsSettings                `koanf:"cors" help:"Which pages may read answers."`
+	Auth      authSettings                `koanf:"auth" help:"Who may call. Without keys, a caller is the credential that goes to the provider."`
+	Providers map[string]providerSettings `koanf:"providers" help:"By name, which is the first path segment of a call. The built-in ones need no entry: anthropic, bedrock, gemini, ollama, openai, openrouter."`
+	Callers   callerSettings              `koanf:"callers" help:"What one caller may use; 0 is without limit."`
+	Queue     queueSettings               `koanf:"queue" help:"How calls wait where a provider's concurrency is reached."`
+
+	RetryDedupe *bool `koanf:"retry_dedupe" default:"true" help:"An SDK's retry that carries no key finds the run of its first send."`
+
+	Limits limitSettings  `koanf:"limits" help:"Bounds of whatever comes from outside; 0 is the default. Sizes are bytes."`
+	Compat compatSettings `koanf:"compat" help:"Routes for clients of other products."`
 }
 
 type callerSettings struct {
-	Live         int `koanf:"live"`
-	Runs         int `koanf:"runs_per_minute"`
-	OutputTokens int `koanf:"output_tokens_per_minute"`
+	Live         int `koanf:"live" default:"0" help:"Live runs at once."`
+	Runs         int `koanf:"runs_per_minute" default:"0" help:"Runs that begin within a minute."`
+	OutputTokens int `koanf:"output_tokens_per_minute" default:"0" help:"Output tokens that providers gave within a minute."`
 }
 
 type queueSettings struct {
-	Length int           `koanf:"length"`
-	Wait   time.Duration `koanf:"wait"`
+	Length int           `koanf:"length" default:"100" help:"For each provider and caller; beyond it 429 busy."`
+	Wait   time.Duration `koanf:"wait" default:"30s" help:"How long one call waits at most."`
 }
 
 type authSettings struct {
-	Keys map[string]string `koanf:"keys"` // name → buffer key
+	Keys map[string]string `koanf:"keys" secret:"true" help:"Name of a caller: its buffer key, at least 16 characters."`
 }
 
-// limitSettings bound what callers, readers and providers may do. Zero is the documented default.
+// limitSettings bound what callers, readers and providers may do. Zero is the default.
 type limitSettings struct {
-	Connections     int           `koanf:"connections"`  // open at once; 0 is as many as the system allows
-	Headers         time.Duration `koanf:"headers"`      // for a request's headers to come
-	HeaderBytes     int           `koanf:"header_bytes"` // of them
-	Idle            time.Duration `koanf:"idle"`         // of a connection between two requests
-	Body            int64         `koanf:"body"`
-	BodyTime        time.Duration `koanf:"body_time"`
-	BodyGap         time.Duration `koanf:"body_gap"`
-	ProviderHeaders int64         `koanf:"provider_headers"`
+	Connections     int           `koanf:"connections" default:"0" fixed:"true" help:"Open at once; 0: as many as the system allows."`
+	Headers         time.Duration `koanf:"headers" default:"20s" fixed:"true" help:"For a request's headers to come."`
+	HeaderBytes     int           `koanf:"header_bytes" default:"1048576" fixed:"true" help:"Of a request's headers."`
+	Idle            time.Duration `koanf:"idle" default:"2m" fixed:"true" help:"Of a connection between two requests."`
+	Body            int64         `koanf:"body" default:"67108864" help:"Of a call's body."`
+	BodyTime        time.Duration `koanf:"body_time" default:"5m" help:"For a request's body to come."`
+	BodyGap         time.Duration `koanf:"body_gap" default:"1m" help:"Between two reads of the body of a call that passes through."`
+	ProviderHeaders int64         `koanf:"provider_headers" default:"1048576" help:"Of an answer's headers, informational ones included."`
 
-	Chunk     int           `koanf:"chunk"`
-	Run       int64         `koanf:"run"`
-	Events    int64         `koanf:"events"`
-	Window    int64         `koanf:"window"`
-	MaxTTL    time.Duration `koanf:"max_ttl"`
-	Hold      time.Duration `koanf:"hold"`
-	Heartbeat time.Duration `koanf:"heartbeat"`
-	Write     time.Duration `koanf:"write"`
+	Chunk     int           `koanf:"chunk" default:"67108864" help:"Of one event."`
+	Run       int64         `koanf:"run" default:"1073741824" help:"Of one answer."`
+	Events    int64         `koanf:"events" default:"4194304" help:"Events of one answer: each costs a row, however small."`
+	Window    int64         `koanf:"window" default:"67108864" fixed:"true" help:"Of recent chunks kept in memory over all runs; below 0 none."`
+	MaxTTL    time.Duration `koanf:"max_ttl" default:"24h" help:"The longest that X-Buffer-TTL may ask for."`
+	Hold      time.Duration `koanf:"hold" default:"30s" help:"How long headers wait for the first content."`
+	Heartbeat time.Duration `koanf:"heartbeat" default:"15s" help:"Between two signs of life on a quiet stream."`
+	Write     time.Duration `koanf:"write" default:"60s" help:"How long one write to a reader may take."`
 }
 
 type compatSettings struct {
-	Cloudflare *bool `koanf:"cloudflare"` // unset: on where the listener is loopback
+	Cloudflare *bool `koanf:"cloudflare" help:"A run id is a credential on the route of Cloudflare's resume client. Absent: on where the listener is loopback."`
 }
 
 // load is the defaults, then the file, then the flags.
 func (c *serveCmd) load() (settings, error) {
-	s := settings{
-		Listen: "127.0.0.1:8787", Data: "./data", Sync: "full", TTL: time.Hour, LogLevel: "info",
-		Providers: map[string]providerSettings{},
+	s := settings{Providers: map[string]providerSettings{}}
+	if err := fill(reflect.ValueOf(&s).Elem()); err != nil {
+		return s, err
 	}
 	if c.Config != "" {
 		if err := readFile(c.Config, &s); err != nil {
+			return s, err
+		}
+	}
+	for _, zeroIsDefault := range []any{&s.Limits, &s.Queue} {
+		if err := fill(reflect.ValueOf(zeroIsDefault).Elem()); err != nil {
 			return s, err
 		}
 	}
@@ -138,63 +142,40 @@ func overrideDuration(name string, v *time.Duration, flag string) error {
 	return nil
 }
 
-// readFile merges a YAML file into s. A key that is not known is an error that names it.
-func readFile(path string, s *settings) error {
-	k := koanf.New("\x00") // keys are not split: a provider's name may hold a dot
-	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
-		return fmt.Errorf("config %s: %w", path, err)
-	}
-	err := k.UnmarshalWithConf("", s, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
-		Result: s, TagName: "koanf", ErrorUnused: true, WeaklyTypedInput: false,
-		DecodeHook: mapstructure.ComposeDecodeHookFunc(durationsHaveUnits, mapstructure.StringToTimeDurationHookFunc()),
-	}})
-	if err != nil {
-		return fmt.Errorf("config %s: %w", path, err)
-	}
-	return nil
-}
-
+// validate finds everything that is wrong, each with its key.
 func (s settings) validate() error {
-	if s.Sync != "full" && s.Sync != "normal" {
-		return fmt.Errorf("sync: %q is neither full nor normal", s.Sync)
-	}
-	if s.Grace < 0 {
-		return errors.New("grace: must not be negative; 0 waits until live runs have ended")
-	}
-	if s.TTL <= 0 {
-		return errors.New("ttl: must be a duration above 0")
-	}
-	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
-		return errors.New("tls: cert and key go together")
-	}
-	if err := s.CORS.validate(); err != nil {
-		return err
-	}
-	if err := s.Limits.validate(); err != nil {
-		return err
-	}
-	if err := s.Admin.validate(); err != nil {
-		return err
-	}
-	for name, key := range s.Auth.Keys {
-		if len(key) < 16 {
-			return fmt.Errorf("auth.keys.%s: a buffer key needs at least 16 characters", name)
+	var all []error
+	say := func(wrong bool, text string) {
+		if wrong {
+			all = append(all, errors.New(text))
 		}
 	}
+	if s.Sync != "full" && s.Sync != "normal" {
+		all = append(all, fmt.Errorf("sync: %q is neither full nor normal", s.Sync))
+	}
+	say(s.Grace < 0, "grace: must not be negative; 0 waits until live runs have ended")
+	say(s.TTL <= 0, "ttl: must be a duration above 0")
+	say((s.TLS.Cert == "") != (s.TLS.Key == ""), "tls: cert and key go together")
+	_, level := levelOf(s.LogLevel)
+	all = append(all, level, s.CORS.validate(), s.Limits.validate(), s.Admin.validate(), s.Telemetry.validate())
+	for _, name := range slices.Sorted(maps.Keys(s.Auth.Keys)) {
+		say(len(s.Auth.Keys[name]) < 16, fmt.Sprintf("auth.keys.%s: a buffer key needs at least 16 characters", name))
+	}
 	_, err := s.routes()
-	return err
+	return errors.Join(append(all, err)...)
 }
 
 // validate refuses what would be no limit. The window alone may be below 0: none.
 func (l limitSettings) validate() error {
+	var all []error
 	fields := reflect.ValueOf(l)
 	for i := range fields.NumField() {
 		name := fields.Type().Field(i).Tag.Get("koanf")
 		if name != "window" && fields.Field(i).Int() < 0 {
-			return fmt.Errorf("limits.%s: must not be negative; 0 is the default", name)
+			all = append(all, fmt.Errorf("limits.%s: must not be negative; 0 is the default", name))
 		}
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // runs is what the settings say about runs.
@@ -205,18 +186,4 @@ func (s settings) runs(o buffer.Observer) buffer.Config {
 		Callers:  buffer.CallerLimits(s.Callers),
 		Queue:    buffer.QueueLimits(s.Queue),
 	}
-}
-
-// durationsHaveUnits refuses a bare number where a duration is due: nobody means nanoseconds.
-func durationsHaveUnits(_, to reflect.Type, value any) (any, error) {
-	if to != reflect.TypeFor[time.Duration]() {
-		return value, nil
-	}
-	if n, ok := value.(int); ok && n != 0 {
-		return nil, fmt.Errorf("%d has no unit: a duration is written as %ds or %dm", n, n, n)
-	}
-	if _, ok := value.(float64); ok {
-		return nil, fmt.Errorf("%v has no unit: a duration is written as 30s or 5m", value)
-	}
-	return value, nil
 }

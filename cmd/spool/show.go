@@ -2,69 +2,31 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spool-dev/spool/api/wire"
 )
 
 type showCmd struct {
-	ID   string `arg:"" help:"The run's id."`
-	URL  string `name:"url" default:"http://127.0.0.1:8787" env:"SPOOL_URL" help:"Base URL of the buffer."`
-	Key  string `env:"SPOOL_KEY" help:"The caller's credential: a buffer key, or the key that made the run."`
-	JSON bool   `name:"json" help:"Print the run as JSON."`
+	ID string `arg:"" help:"The run's id."`
+	source
+	output
 }
 
-// Run asks a running buffer for one run and prints it with its ledger: which route and model made
-// how much, and why each step was taken.
-func (c showCmd) Run(out io.Writer) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.URL, "/")+"/runs/"+c.ID, http.NoBody)
+// Run prints one run with its ledger: which route and model made how much, and why each step was taken.
+func (c showCmd) Run(ctx context.Context, out io.Writer) error {
+	run, err := c.run(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	if c.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.Key)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		var p wire.Problem
-		if json.Unmarshal(body, &p) == nil && p.Code == wire.CodeNotFound && c.Key == "" {
-			return fmt.Errorf("run %s: %s; runs are shown to their caller alone: give its credential with --key", c.ID, p.Detail)
-		}
-		if json.Unmarshal(body, &p) == nil && p.Code != "" {
-			return fmt.Errorf("run %s: %s: %s", c.ID, p.Code, p.Detail)
-		}
-		return fmt.Errorf("run %s: %s", c.ID, resp.Status)
-	}
-	if c.JSON {
-		_, err = out.Write(body)
-		return err
-	}
-	var run wire.Run
-	if err := json.Unmarshal(body, &run); err != nil {
-		return fmt.Errorf("run %s: %w", c.ID, err)
-	}
-	return show(out, run)
+	return c.print(out, run, func(w io.Writer) { show(w, run) })
 }
 
 // show prints a run for people.
-func show(out io.Writer, r wire.Run) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func show(w io.Writer, r wire.Run) {
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("run", "%s", r.ID)
 	row("state", "%s", words(r.State, r.Phase, r.Reason, strings.Join(r.Notes, " ")))
@@ -84,15 +46,11 @@ func show(out io.Writer, r wire.Run) error {
 		row("usage", "%d in, %d out, %d in all", r.Usage.InputTokens, r.Usage.OutputTokens, r.Usage.TotalTokens)
 	}
 	row("saved", "%d output tokens, %d replays, %d attaches", r.Saved.OutputTokens, r.Saved.Replays, r.Saved.Attaches)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return ledger(out, r.Attempts)
+	ledger(w, r.Attempts)
 }
 
 // ledger prints the attempts, a line each.
-func ledger(out io.Writer, attempts []wire.Attempt) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func ledger(w io.Writer, attempts []wire.Attempt) {
 	fmt.Fprintln(w, "\nn\troute\tmodel\tstatus\tclass\tsent\tbilled\taction\tpreamble\tcontent\tout\ttook\twhy")
 	for _, a := range attempts {
 		took, tokens := "open", "-"
@@ -105,7 +63,6 @@ func ledger(out io.Writer, attempts []wire.Attempt) error {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", a.N, a.Route, a.Model, a.Status,
 			a.Class, a.Sent, a.Billed, a.Action, a.PreambleBytes, a.ContentBytes, tokens, took, a.Why)
 	}
-	return w.Flush()
 }
 
 func words(parts ...string) string {

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { equal, launch } from './driver.mjs';
 
 const job = JSON.parse(fs.readFileSync(0, 'utf8'));
-const { context, close } = await launch();
+const { context, close } = await launch(job.spool);
 await context.grantPermissions(['clipboard-read', 'clipboard-write']);
 
 // call makes a run and returns its id; its caller leaves at once, unless it is to read the whole.

@@ -3,8 +3,6 @@
 package browser
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -31,48 +29,14 @@ type consoleJob struct {
 // evil is an answer that would be more than a text, if it were let.
 const evil = `</div><script>window.owned=1</script><img src=x onerror="window.owned=1"><svg onload="window.owned=1">`
 
-// TestConsole drives the console's pages: what they show, that it moves, and that everybody can use it.
+// lookAtConsole drives the console's pages: what they show, that it moves, and that everybody can use it.
 // Its pictures are in the artifacts.
-func TestConsole(t *testing.T) {
-	npm := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund")
-	if out, err := npm.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci: %v\n%s", err, out)
-	}
+func lookAtConsole(t *testing.T) {
 	job, err := json.Marshal(consoleSetUp(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver := exec.CommandContext(t.Context(), "node", "console.mjs")
-	driver.Stdin, driver.Stderr = bytes.NewReader(job), os.Stderr
-	runCases(t, driver)
-}
-
-// runCases runs a driver whose lines are cases.
-func runCases(t *testing.T, driver *exec.Cmd) {
-	t.Helper()
-	lines, err := driver.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := driver.Start(); err != nil {
-		t.Fatal(err)
-	}
-	cases := 0
-	for in := bufio.NewScanner(lines); in.Scan(); {
-		var r result
-		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
-			t.Fatalf("%s: %v", in.Bytes(), err)
-		}
-		cases++
-		t.Run(r.Name, func(t *testing.T) {
-			if r.Error != "" {
-				t.Error(r.Error)
-			}
-		})
-	}
-	if err := driver.Wait(); err != nil || cases == 0 {
-		t.Errorf("%d cases, then %v", cases, err)
-	}
+	drive(t, "console.mjs", job)
 }
 
 const story = "A durable stream outlives the process that asked for it. Every word that a model writes is kept in the order " +
@@ -114,7 +78,21 @@ func consoleSetUp(t *testing.T) consoleJob {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	said := served(t, build(t), "--config", config, "--admin-listen", "127.0.0.1:0")
+	serving := func(line string) string {
+		if address(line) == "" {
+			return ""
+		}
+		return line
+	}
+	p, err := start(t, exec.Command(build(t), "serve", "--listen", "127.0.0.1:0", "--sync", "normal", "--data", t.TempDir(),
+		"--config", config, "--admin-listen", "127.0.0.1:0"), serving)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said struct{ Address, Admin string }
+	if err := json.Unmarshal([]byte(p.said), &said); err != nil {
+		t.Fatal(err)
+	}
 	return consoleJob{
 		Spool: "http://" + said.Address, Admin: "http://" + said.Admin, Keys: keys, Gate: opener.URL, Evil: evil, Pictures: t.ArtifactDir(),
 	}

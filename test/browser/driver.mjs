@@ -9,10 +9,29 @@ const flags = [
   '--disable-component-update', '--disable-sync', '--ignore-certificate-errors',
 ];
 
-export async function launch() {
+// launch starts Chromium. Its pages find a Spool where examples expect it.
+export async function launch(spool) {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'spool-browser-'));
-  const context = await chromium.launchPersistentContext(profile, { executablePath: '/usr/bin/chromium', headless: true, args: flags });
+  const args = [...flags, `--host-resolver-rules=MAP 127.0.0.1:8787 ${new URL(spool).host}`];
+  const context = await chromium.launchPersistentContext(profile, { executablePath: '/usr/bin/chromium', headless: true, args });
   return { context, close: async () => { await context.close(); fs.rmSync(profile, { recursive: true, force: true }); } };
+}
+
+// report runs the cases with a part in their names, each in pages of its own. Each is a line on stdout, with
+// what was wrong.
+export async function report(cases, { context, close }) {
+  const [part = ''] = process.argv.slice(2);
+  for (const [name, run] of Object.entries(cases).filter(([name]) => name.includes(part))) {
+    let error = '';
+    try {
+      await run();
+    } catch (e) {
+      error = String(e.stack ?? e);
+    }
+    console.log(JSON.stringify({ name, error }));
+    for (const p of context.pages()) await p.close();
+  }
+  await close();
 }
 
 // start makes a run and returns its id and a token for pages. The caller leaves at once.
@@ -51,6 +70,10 @@ export function listen(page, url, names = []) {
 export const waitFor = (page, expression) => page.waitForFunction(expression, null, { timeout: 60_000 });
 export const closed = (page) => waitFor(page, 'window.source.readyState === 2');
 export const heard = (page) => page.evaluate('window.heard');
+
+// says waits until a page shows a text. tale is what the desk's providers answer, whatever they are asked.
+export const says = (page, text) => waitFor(page, `document.body.innerText.includes(${JSON.stringify(text)})`);
+export const tale = 'Once upon a time there was a page.';
 
 // provider are the events of the run itself: those with an id of their own, less its end.
 export const provider = (events, ends = ['completed']) => events.filter((e) => !['phase', 'up_to_date', 'heartbeat', 'positions', ...ends].includes(e.name));

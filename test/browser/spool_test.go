@@ -10,13 +10,13 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -34,46 +34,67 @@ func build(t *testing.T) string {
 	return bin
 }
 
-// serve starts the service and returns its address, once it serves. It is killed with the test: its
-// readers are pages that do not leave.
-func serve(t *testing.T, bin string, args ...string) string {
-	t.Helper()
-	return served(t, bin, args...).Address
+// process is a program that runs beside the test. It is killed with the test: its readers are pages that
+// do not leave.
+type process struct {
+	cmd    *exec.Cmd
+	said   string        // what it had to say before it was of use
+	exited chan struct{} // closed when it has ended
+	last   string        // its last line, once it has ended
 }
 
-// where is what the service says of its listeners when it serves.
-type where struct{ Msg, Address, Admin string }
-
-// served is serve, with the address of the admin listener.
-func served(t *testing.T, bin string, args ...string) where {
-	t.Helper()
-	cmd := exec.Command(bin, append([]string{"serve", "--listen", "127.0.0.1:0", "--sync", "normal", "--data", t.TempDir()}, args...)...)
-	log, err := cmd.StderrPipe()
+// start starts a program and returns when find makes something of a line that it prints.
+func start(t *testing.T, cmd *exec.Cmd, find func(line string) string) (*process, error) {
+	p := &process{cmd: cmd, exited: make(chan struct{})}
+	out, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
+	cmd.Stderr = cmd.Stdout // the same pipe
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
+	said := make(chan string, 1)
+	go p.follow(out, find, said)
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGKILL) // it may have ended
-		_ = cmd.Wait()                          // by that signal
+		p.signal(syscall.SIGKILL)
+		<-p.exited
 	})
-	lines := bufio.NewReader(log)
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatalf("spool does not serve: %s", line)
-		}
-		var said where
-		if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "serving" {
-			go func() { _, _ = io.Copy(io.Discard, lines) }() // until it has ended
-			return said
-		}
-		if strings.HasPrefix(line, "spool:") {
-			t.Fatal(line)
+	select {
+	case p.said = <-said:
+		return p, nil
+	case <-p.exited:
+		return nil, fmt.Errorf("%s ended: %s", cmd.Path, p.last)
+	}
+}
+
+// follow reads what the program prints until it has ended.
+func (p *process) follow(out io.Reader, find func(string) string, said chan<- string) {
+	defer close(p.exited)
+	found := false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		p.last = lines.Text()
+		if what := find(p.last); what != "" && !found {
+			found = true
+			said <- what
 		}
 	}
+	_ = p.cmd.Wait() // whoever needed the program notices that it has gone
+}
+
+func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // it may have ended
+
+// serve starts the service on a folder. It says its address, once it serves.
+func serve(t *testing.T, bin, data string, args ...string) (*process, error) {
+	return start(t, exec.Command(bin, append([]string{"serve", "--listen", "127.0.0.1:0", "--sync", "normal", "--data", data}, args...)...), address)
+}
+
+func address(line string) string {
+	var said struct{ Msg, Address string }
+	if json.Unmarshal([]byte(line), &said) != nil || said.Msg != "serving" {
+		return "" // a line about something else
+	}
+	return said.Address
 }
 
 // certificate makes a certificate for the loopback that nobody has signed but its own key.

@@ -77,14 +77,14 @@ func TestEvents_TheBytesOfABlock(t *testing.T) {
 	if !strings.HasPrefix(retry, "retry: ") {
 		t.Error("the first line is", retry)
 	}
-	want := retry + "\nid: " + id + ":0\ndata: " + word + "\n\n" +
-		"id: " + id + ":1\nevent: x\ndata: " + word + "\ndata:two\n\n" +
-		"id: " + id + ":2\ndata: " + word + "\n\n" +
+	want := retry + "\ndata: " + word + "\nid: " + id + ":0\n\n" +
+		"event: x\ndata: " + word + "\ndata:two\nid: " + id + ":1\n\n" +
+		"data: " + word + "\nid: " + id + ":2\n\n" +
 		": only\n\n" +
-		"id: " + id + ":5\nidentity: kept\ndata: " + stop + "\n\n" +
-		"id: " + id + ":6\ndata: [DONE]\n\n" +
-		"event: completed\nid: " + id + ":7\ndata: {"
-	if !strings.HasPrefix(body, want) {
+		"identity: kept\ndata: " + stop + "\nid: " + id + ":5\n\n" +
+		"data: [DONE]\nid: " + id + ":6\n\n" +
+		"event: completed\ndata: {"
+	if !strings.HasPrefix(body, want) || !strings.HasSuffix(body, "\nid: "+id+":7\n\n") {
 		t.Error(cmp.Diff(want, body))
 	}
 }

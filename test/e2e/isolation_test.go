@@ -20,7 +20,7 @@ import (
 // aboutNoRun are the paths of the document that name no run, and so cannot tell of another's. A path
 // that is new stands here, or names its run in a way that naming knows.
 var aboutNoRun = map[string]bool{
-	"/healthz": true, "/readyz": true, "/metrics": true,
+	"/healthz": true, "/readyz": true, "/metrics": true, "/ui": true,
 	"/{provider}/{path:[^/]*}": true, "/{provider}/{path:[^/]*}/{rest:.*}": true,
 }
 
@@ -31,6 +31,8 @@ func naming(path, id, key, response string) []string {
 	switch {
 	case strings.Contains(path, "{run}"), strings.Contains(path, "{response}"):
 		return []string{fill.Replace(path)}
+	case path == "/ui/{page:.*}":
+		return []string{"/ui/runs/" + id}
 	case path == "/resume":
 		return []string{"/resume?run=" + id, "/resume?key=" + key}
 	case path == "/events":
@@ -104,6 +106,7 @@ func TestIsolation_AnothersRunIsAsGoodAsNone(t *testing.T) {
 func everything(a rig.Answer, neutral *strings.Replacer) string {
 	h := http.Header.Clone(a.Header)
 	h.Del("Date")
+	h.Del("X-Request-Id")
 	h.Del("Content-Length") // of a text that names what was asked for
 	return neutral.Replace(fmt.Sprintf("%d %v %s %v", a.Status, h, a.Body, a.Err))
 }

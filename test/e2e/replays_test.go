@@ -71,8 +71,6 @@ func TestReplay_NothingButThePositionDecidesWhatIsRead(t *testing.T) {
 		{"Accept-Encoding", "", []string{"Accept-Encoding", "gzip, br, zstd"}},
 		{"a range of bytes", "", []string{"Range", "bytes=5-9"}},
 		{"a condition", "", []string{"If-None-Match", "*", "If-Modified-Since", "Fri, 01 Jan 2100 00:00:00 GMT"}},
-		{"stream modes", "&stream_mode=values&stream_mode=messages", nil},
-		{"a filter", "&filter=text&types=message&cancel_on_disconnect=1", nil},
 		{"headers of a call", "", []string{"X-Buffer-Tag", "a=b", "X-Buffer-Heartbeat", "100ms", "X-Buffer-From", "4", "X-Buffer-On-Disconnect", "cancel"}},
 	}
 	ask := func(query string, headers ...string) *http.Response {

@@ -50,7 +50,7 @@ func (s *Server) exchange(c net.Conn, br *bufio.Reader, n int, req *http.Request
 	}
 	watcher.Go(func() { s.watch(c, br, rec, gone) })
 	p := player{
-		conn: c, gone: gone, quit: s.quit,
+		conn: c, gone: gone, quit: s.quit, bare: req.Method == http.MethodHead,
 		wrote: func(n int) { s.wrote(rec, n) },
 		last:  func() { rec.last.Store(true) },
 	}

@@ -28,6 +28,7 @@ type player struct {
 	owed    int64 // framing length: bytes of the body still to come
 	whole   bool  // the peer knows that the answer has ended, the connection can be used again
 	buf     []byte
+	bare    bool // a HEAD request: its answer has no body, which would be taken for the next one's head
 }
 
 // play runs the ops in turn and reports whether the connection can be used for another request.
@@ -75,7 +76,10 @@ func (p *player) json(op Op) error {
 	op.Headers = withHeader(op.Headers, "Content-Length", strconv.Itoa(len(op.Data)))
 	p.framing, p.whole = framingRaw, true
 	p.last()
-	return p.write(append(headBytes(op), op.Data...))
+	if p.bare {
+		return p.send(headBytes(op))
+	}
+	return p.send(append(headBytes(op), op.Data...))
 }
 
 func (p *player) head(op Op, next []Op) error {
@@ -94,7 +98,7 @@ func (p *player) head(op Op, next []Op) error {
 		op.Headers = announceClose(op.Headers, next)
 		p.owed = statedLength(op.Headers)
 	}
-	return p.write(headBytes(op))
+	return p.send(headBytes(op))
 }
 
 // data is one write in the framing of the head. Nothing is no write: an empty chunk would be the end.
@@ -205,7 +209,15 @@ func (p *player) wait(open <-chan struct{}) error {
 	return errOver
 }
 
+// write sends a part of the body.
 func (p *player) write(b []byte) error {
+	if p.bare {
+		return nil
+	}
+	return p.send(b)
+}
+
+func (p *player) send(b []byte) error {
 	n, err := p.conn.Write(b)
 	p.wrote(n)
 	return err

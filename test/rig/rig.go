@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/spool-dev/spool/api"
+	"github.com/spool-dev/spool/api/trace"
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/buffer/sqlite"
@@ -39,7 +40,13 @@ type Options struct {
 	Origins []string
 	// HTTP2 makes the client speak HTTP/2 alone, without TLS. The server speaks both.
 	HTTP2 bool
-	Plain bool        // the client does not check responses: for load
+	// Inside makes the client call the handler itself, without a socket: for tests that ask very often.
+	Inside bool
+	// Trace makes spans of what happens; nil makes none. Its owner closes it.
+	Trace *trace.Tracer
+	Plain bool // the client does not check responses: for load
+	// Fault steps into the log's work; nil does not.
+	Fault func(sqlite.Point) error
 	Log   *zap.Logger // default none; the test's own where it is verbose
 }
 
@@ -68,7 +75,7 @@ func New(t testing.TB, o Options) *Rig {
 	g := &Rig{Dir: o.Dir, Fake: fakellm.Start(t, o.Fake), t: t}
 	log := logOf(t, o)
 	var err error
-	if g.Store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: o.Dir, Log: log}); err != nil {
+	if g.Store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: o.Dir, Log: log, Fault: o.Fault}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.Store.Recover(t.Context()); err != nil {
@@ -76,7 +83,13 @@ func New(t testing.TB, o Options) *Rig {
 	}
 	client := provider.NewClient(0, 0)
 	metrics := api.NewMetrics()
-	o.Runs.Observe = metrics
+	metrics.Disk(func() (used, free int64) { return 1, 1 })
+	metrics.Reusable(func() int64 { return 1 })
+	observers := buffer.Observers{metrics}
+	if o.Trace != nil {
+		observers = append(observers, o.Trace)
+	}
+	o.Runs.Observe = observers
 	g.Runs = buffer.NewRuns(g.Store, client, o.Runs, log)
 	g.Server = &api.Server{
 		Store: g.Store, Runs: g.Runs, Client: client, Log: log, Limits: o.Limits, Cloudflare: true,
@@ -86,13 +99,20 @@ func New(t testing.TB, o Options) *Rig {
 		Providers: g.routes(o),
 		Metrics:   metrics.Handler(g.Runs),
 	}
-	g.http = httptest.NewUnstartedServer(g.Server.Handler())
+	handler := g.Server.Handler()
+	if o.Trace != nil {
+		handler = o.Trace.Continue(handler)
+	}
+	g.http = httptest.NewUnstartedServer(handler)
 	g.http.Config.Protocols = protocols(true, true)
 	g.http.Start()
 	g.URL = g.http.URL
 	g.Client = &http.Client{Transport: &http.Transport{
 		DisableCompression: true, MaxIdleConnsPerHost: 64, Protocols: protocols(!o.HTTP2, o.HTTP2),
 	}}
+	if o.Inside {
+		g.Client.Transport = inside{handler}
+	}
 	if !o.Plain {
 		g.Client.Transport = checked(t, g.Client.Transport)
 	}

@@ -7,6 +7,7 @@ type language string
 
 const (
 	js     language = "js"
+	deno   language = "deno" // the driver of js, in another runtime
 	golang language = "go"
 )
 
@@ -35,6 +36,7 @@ var clients = []client{
 	{name: "openai-agents", language: js, dialect: responses},
 	{name: "anthropic", language: js, dialect: anthropic, raw: true, fetch: true},
 	{name: "anthropic-helper", language: js, dialect: anthropic, fetch: true},
+	{name: "fetch-event-source", language: js, dialect: anthropic, raw: true, fetch: true},
 	{name: "genai", language: js, dialect: gemini, raw: true, fetch: true},
 	{name: "ai-openai-chat", language: js, dialect: chat, fetch: true},
 	{name: "ai-openai-responses", language: js, dialect: responses, fetch: true},

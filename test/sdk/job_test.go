@@ -23,6 +23,7 @@ type job struct {
 	Retries int    `json:"retries"`
 	Resume  string `json:"resume,omitempty"`
 	Durable string `json:"durable,omitempty"`
+	Events  string `json:"events,omitempty"`
 	Tries   int    `json:"tries,omitempty"`
 
 	language language

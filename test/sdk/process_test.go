@@ -23,9 +23,9 @@ type process struct {
 	exited chan struct{} // closed once it has ended
 }
 
-// start starts a program, returns when a URL of its answers 200, and ends it with the test. What it
+// start starts a program, returns it when a URL of its answers 200, and ends it with the test. What it
 // prints is in the artifacts.
-func start(t *testing.T, name, ready, program string, args ...string) {
+func start(t *testing.T, name, ready, program string, args ...string) *process {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.ArtifactDir(), name+".log"))
 	if err != nil {
@@ -48,6 +48,7 @@ func start(t *testing.T, name, ready, program string, args ...string) {
 		printed, _ := os.ReadFile(log.Name()) // without it the failure is merely less clear
 		t.Fatalf("%s does not answer at %s\n%s", name, ready, printed)
 	}
+	return p
 }
 
 // stop asks the process to end, and kills it if it will not.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spool-dev/spool/test/cutter"
 	"github.com/spool-dev/spool/test/fakellm"
 )
 
@@ -40,7 +41,7 @@ func reattachedResponses(t *testing.T, r *rig) {
 
 	type pair struct {
 		tape         string
-		cutter       *cutter // nil for a client that leaves by itself
+		cutter       *cutter.Cutter // nil for a client that leaves by itself
 		broken, like job
 	}
 	var (
@@ -55,8 +56,8 @@ func reattachedResponses(t *testing.T, r *rig) {
 			p := pair{tape: fmt.Sprintf("/%s,chunk=%d", rec.Name, 1001+i)} // of its own, to be counted by
 			base := r.spool
 			if re.cut {
-				p.cutter = startCutter(t, r.spool, []int64{someCut(random, rec)})
-				base = p.cutter.url
+				p.cutter = cutter.Start(t, r.spool, cutter.First(cutter.Body(someCut(random, rec)).Somehow(random)))
+				base = p.cutter.URL
 			}
 			p.broken = re.client.job(re.client.name+" "+rec.Name, base+"/tape"+p.tape, "hello")
 			p.like = re.like.job(p.broken.ID+" unbroken", r.tapes.URL+"/"+rec.Name, "hello")
@@ -70,7 +71,7 @@ func reattachedResponses(t *testing.T, r *rig) {
 			if !want.OK || got != want {
 				t.Errorf("reattached %+v\nunbroken   %+v", got, want)
 			}
-			if p.cutter != nil && p.cutter.made.Load() < 2 {
+			if p.cutter != nil && p.cutter.Connections() < 2 {
 				t.Error("the connection was not cut")
 			}
 			bought := 0

@@ -3,6 +3,8 @@ package sdk
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/spool-dev/spool/test/cutter"
 )
 
 // cuts is how often each stream is cut. Cloudflare's client gives up at its sixth.
@@ -24,10 +26,10 @@ func cutConnections(t *testing.T, r *rig) {
 		if !c.fetch {
 			continue
 		}
-		proxy := startCutter(t, r.spool, someLimits(random))
+		proxy := cutter.Start(t, r.spool, cutter.First(someCuts(random, cutter.Body)...))
 		direct := c.job(c.name+" direct", r.emulator, "long")
-		cut := c.job(c.name+" cut", proxy.url+"/emu", "long")
-		cut.Resume = proxy.url
+		cut := c.job(c.name+" cut", proxy.URL+"/emu", "long")
+		cut.Resume = proxy.URL
 		pairs = append(pairs, mended{direct, cut})
 		jobs = append(jobs, direct, cut)
 	}
@@ -46,12 +48,12 @@ func cutConnections(t *testing.T, r *rig) {
 	}
 }
 
-// someLimits says after how many bytes each connection is cut: together less than the shortest
-// stream of the prompt has, so that all of the cuts come.
-func someLimits(random *rand.Rand) []int64 {
-	limits := make([]int64, cuts)
-	for i := range limits {
-		limits[i] = 200 + random.Int64N(1000)
+// someCuts are those of the connections of one stream, each after some bytes of its body: together they
+// let less through than the shortest stream of the prompt has, so that all of them come.
+func someCuts(random *rand.Rand, after func(bytes int64) cutter.Cut) []cutter.Cut {
+	some := make([]cutter.Cut, cuts)
+	for i := range some {
+		some[i] = after(200 + random.Int64N(1000)).Somehow(random)
 	}
-	return limits
+	return some
 }

@@ -26,6 +26,9 @@ func TestSDKs(t *testing.T) {
 			{"cut recordings", cutRecordings},
 			{"cut connections", cutConnections},
 			{"reattached responses", reattachedResponses},
+			{"followed runs", followedRuns},
+			{"left and repeated calls", leftAndRepeatedCalls},
+			{"positions", clientPositions},
 		} {
 			t.Run(group.name, func(t *testing.T) {
 				t.Parallel()

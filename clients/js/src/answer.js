@@ -8,8 +8,23 @@ export function durable(line, run, slot) {
 
 // replayed is the refusal that a lost call had got: the line has its body and headers, the run its status.
 export async function replayed(line, run) {
-  const { status } = await run.status();
-  return shaped(await line.response.arrayBuffer(), status || 502, line.response);
+  try {
+    const { status } = await run.status();
+    return shaped(await line.response.arrayBuffer(), status || 502, line.response);
+  } finally {
+    line.close();
+  }
+}
+
+// passed is an answer that nothing repairs, as it came. It lets go of the caller's signal with its last byte.
+export function passed(line) {
+  const { response } = line;
+  if (!response.body) {
+    line.release();
+    return response;
+  }
+  const body = response.body.pipeThrough(new TransformStream({ flush: () => line.release() }));
+  return shaped(body, response.status, response);
 }
 
 function shaped(body, status, { headers, url, statusText, status: came }) {

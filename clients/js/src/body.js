@@ -38,6 +38,7 @@ export function durableBody(line, run, slot) {
         controller.error(signal.reason);
         leave(signal.reason);
       };
+      if (signal?.aborted) abort(); // while the state was written
       signal?.addEventListener('abort', abort, { once: true });
     },
     // pull means that the reader has taken all that came before: only now that counts as reached.

@@ -6,7 +6,7 @@ const generatesByPath = ({ pathname }) => generation.test(pathname);
 
 // understand returns the call in a form that can be sent again, or null for a request that is not for the
 // buffer: another host, another path, another method. sent are its headers, headers those of what is
-// asked about its run.
+// asked about its run, init what else each of these requests is made with.
 export async function understand(input, init, { baseUrl, generates = generatesByPath }) {
   const request = typeof input === 'object' && 'url' in input ? input : null;
   const method = init.method ?? request?.method ?? 'GET';
@@ -16,10 +16,10 @@ export async function understand(input, init, { baseUrl, generates = generatesBy
   if (root === null || !generates(url)) return null;
 
   const sent = new Headers(init.headers ?? request?.headers);
-  const body = await bytesOf(init.body ?? (request?.body ? await request.arrayBuffer() : ''), sent);
+  const body = await bytesOf(init.body ?? await request?.arrayBuffer() ?? '', sent); // not every browser has Request.body
   sent.set('x-buffer-heartbeat', 'off'); // heartbeats are no bytes of the run
   const signal = init.signal ?? request?.signal ?? undefined;
-  return { target: request ?? url.href, url, root, sent, headers: forReads(sent, url), body, init, signal };
+  return { target: request ?? url.href, url, root, sent, headers: forReads(sent, url), body, init: lasting(request, init), signal };
 }
 
 // rootOf is the buffer's root where the URL is below it, else null. Without a base URL every call is
@@ -29,6 +29,11 @@ function rootOf(url, baseUrl) {
   const base = new URL(baseUrl, globalThis.location?.href);
   const path = base.pathname.replace(/\/+$/, '');
   return url.origin === base.origin && url.pathname.startsWith(`${path}/`) ? base.origin + path : null;
+}
+
+// lasting is what each request of the call has in common, less all that is held or sent apart from it.
+function lasting(request, { method: _, headers: __, body: ___, signal: ____, duplex: _____, ...rest }) {
+  return request?.credentials ? { credentials: request.credentials, ...rest } : rest;
 }
 
 // bytesOf turns any body into one that can be sent twice. A string stays one.

@@ -7,7 +7,13 @@ const ends = ['completed', 'interrupted', 'failed', 'cancelled'];
 export function followRun(url, { onData, onEnd = () => {}, types = ['message'], EventSource = globalThis.EventSource }) {
   const source = new EventSource(url);
   const position = ({ lastEventId }) => Number(lastEventId.slice(lastEventId.lastIndexOf(':') + 1));
-  const finish = (end) => { source.close(); onEnd(end); };
+  let leaving = false; // a page that unloads closes its sources with an error, which says nothing of the run
+  const leave = () => { leaving = true; };
+  const stop = () => {
+    globalThis.removeEventListener?.('pagehide', leave);
+    source.close();
+  };
+  const finish = (end) => { stop(); onEnd(end); };
   for (const type of types) {
     source.addEventListener(type, (event) => {
       if (event.data !== undefined) onData(event.data, { type, position: position(event) });
@@ -16,10 +22,9 @@ export function followRun(url, { onData, onEnd = () => {}, types = ['message'], 
   for (const state of ends) {
     source.addEventListener(state, (event) => finish({ ...JSON.parse(event.data), state, position: position(event) }));
   }
-  let leaving = false; // a page that unloads closes its sources with an error, which says nothing of the run
-  globalThis.addEventListener?.('pagehide', () => { leaving = true; }, { once: true });
+  globalThis.addEventListener?.('pagehide', leave);
   source.addEventListener('error', (event) => { // has data where it is the provider's own event of that name
     if (event.data === undefined && source.readyState === 2 && !leaving) finish({ state: 'gone' });
   });
-  return () => source.close();
+  return stop;
 }

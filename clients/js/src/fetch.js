@@ -1,9 +1,9 @@
 import { understand } from './call.js';
-import { durable, replayed } from './answer.js';
+import { durable, passed, replayed } from './answer.js';
 import { DurableError } from './errors.js';
 import { derivedKey, digest, Lost, marksRetries, randomKey } from './key.js';
 import { reach } from './reach.js';
-import { Run, runByKey } from './run.js';
+import { gone, Run, runByKey } from './run.js';
 import { understood } from './settings.js';
 import { Slot } from './state.js';
 
@@ -12,8 +12,8 @@ import { Slot } from './state.js';
 export function durableFetch(options) {
   const settings = understood(options);
   const lost = new Lost();
-  return async (input, init = {}) => {
-    const call = await understand(input, init, settings);
+  return async (input, init) => {
+    const call = await understand(input, init ?? {}, settings);
     if (!call) return settings.fetch(input, init);
     await name(call, lost, settings);
     try {
@@ -58,12 +58,18 @@ async function answer(call, settings) {
   });
   const { response } = line;
   const id = response.headers.get('x-buffer-run-id');
-  if (!id) return response;
-  await slot.save({ key: call.key, run: id });
+  if (!id) return passed(line);
+  await slot.note({ key: call.key, run: id });
   const run = new Run({ ...call, id }, settings);
   if (line.found && response.headers.get('x-buffer-status') === 'failed') return replayed(line, run);
-  const partly = Number(response.headers.get('x-buffer-from')) > 0; // asked for so: its bytes cannot be counted
-  return response.ok && response.body && !partly ? durable(line, run, slot) : response;
+  return response.ok && response.body && countable(response) ? durable(line, run, slot) : passed(line);
+}
+
+// countable tells whether the bytes that are read are those of the run, from its first. They are not where
+// a later one was asked for, or where the provider's own encoding was stored: the buffer undoes gzip
+// alone, so that gzip is what something in between has put around them.
+function countable({ headers }) {
+  return !(Number(headers.get('x-buffer-from')) > 0) && ['', 'gzip', 'identity'].includes(headers.get('content-encoding') ?? '');
 }
 
 // theRest is the answer from the kept position on; null where nothing of it was read, or there is no
@@ -74,10 +80,10 @@ async function theRest(call, slot, settings) {
   const run = new Run({ ...call, id: kept.run, reached: kept }, settings);
   try {
     const line = await run.attach();
-    await slot.save(kept);
+    await slot.note(kept);
     return durable(line, run, slot);
   } catch (error) {
-    if (error instanceof DurableError && ['not_found', 'released'].includes(error.reason)) return null;
+    if (error instanceof DurableError && gone.has(error.reason)) return null;
     throw error;
   }
 }

@@ -96,6 +96,10 @@ export class DurableError extends Error {
   readonly cause?: unknown;
 }
 
+// Those of the page's types and of Node's.
+type HeadersInit = NonNullable<RequestInit['headers']>;
+type RequestCredentials = NonNullable<RequestInit['credentials']>;
+
 type MaybeLater<T> = T | (() => T | Promise<T>);
 
 /** What useChat asks its transport to send. */

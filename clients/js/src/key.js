@@ -10,7 +10,9 @@ const hex = (byte) => byte.toString(16).padStart(2, '0');
 
 // digest tells calls apart by method, URL and body. The buffer compares whole bodies, and
 // answers 422 if two with one digest ever meet: it need not withstand an attack.
-export function digest(url, body) {
+export const digest = (url, body) => hash(`${url.pathname}${url.search}\0`, body);
+
+function hash(...parts) {
   let [a, b] = [0x811c9dc5, 0x2545f491];
   const add = (bytes) => {
     for (const byte of bytes) {
@@ -19,14 +21,13 @@ export function digest(url, body) {
     }
   };
   const utf8 = new TextEncoder();
-  add(utf8.encode(`${url.pathname}${url.search}\0`));
-  add(typeof body === 'string' ? utf8.encode(body) : body);
+  for (const part of parts) add(typeof part === 'string' ? utf8.encode(part) : part);
   return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('');
 }
 
 // derivedKey is the key of one call of the operation id. The same call has the same one after a restart.
 export function derivedKey(id, digest) {
-  const name = /^[\x21-\x7e]{1,200}$/.test(id) ? id : encodeURIComponent(id).slice(-200);
+  const name = /^[\x21-\x7e]{1,200}$/.test(id) ? id : `${encodeURIComponent(id).slice(-180)}-${hash(id)}`;
   return `${name}-${digest}`;
 }
 

@@ -1,3 +1,5 @@
+import { longestTimer } from './retry.js';
+
 // A Silence is a connection on which nothing has come for too long: as good as cut.
 export class Silence extends Error {
   constructor(ms) {
@@ -34,13 +36,19 @@ export class Line {
     return this.#listen(() => this.#reader.read());
   }
 
+  // json is the whole body. Its errors are those of open.
+  json() { return this.#listen(() => this.response.json()); }
+
+  // release lets go of the caller's signal, once there is nothing left for it to end.
+  release() { this.#unlink(); }
+
   close() {
-    this.#unlink();
+    this.release();
     this.#ending.abort();
   }
 
   async #listen(work) {
-    const timer = this.idle > 0 ? setTimeout(() => this.#ending.abort(new Silence(this.idle)), this.idle) : undefined;
+    const timer = this.idle > 0 && this.idle <= longestTimer ? setTimeout(() => this.#ending.abort(new Silence(this.idle)), this.idle) : undefined;
     try {
       return await work();
     } catch (error) {

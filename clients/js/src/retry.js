@@ -1,5 +1,7 @@
 import { DurableError } from './errors.js';
 
+export const longestTimer = 2 ** 31 - 1; // ms; setTimeout takes a longer one for none at all
+
 // A Backoff paces the tries between two bytes of progress: each waits longer than the one before,
 // with jitter, and no less than the server asks for.
 export class Backoff {
@@ -12,11 +14,14 @@ export class Backoff {
   // progress begins the count anew.
   progress() { this.#lost = 0; }
 
+  // patient tells whether there is one more try, after so long a wait.
+  patient(after) { return this.#lost + 1 < this.tries && after <= this.longest; }
+
   // wait returns when it is time for the next try. It throws a DurableError when the tries are used up or
   // the server asks for too long a wait, and the reason of the signal when that is aborted.
   async wait({ where, signal, cause, after = 0 }) {
-    if (++this.#lost >= this.tries || after > this.longest) throw new DurableError('unreachable', where, cause);
-    const step = Math.min(this.cap, this.base * 2 ** (this.#lost - 1));
+    if (!this.patient(after)) throw new DurableError('unreachable', where, cause);
+    const step = Math.min(this.cap, this.base * 2 ** this.#lost++);
     await sleep(Math.max(after, step * (0.5 + Math.random() / 2)), signal);
   }
 }
@@ -25,7 +30,7 @@ function sleep(ms, signal) {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const abort = () => { clearTimeout(timer); reject(signal.reason); };
-    const timer = setTimeout(() => { signal?.removeEventListener('abort', abort); resolve(); }, ms);
+    const timer = setTimeout(() => { signal?.removeEventListener('abort', abort); resolve(); }, Math.min(ms, longestTimer));
     signal?.addEventListener('abort', abort, { once: true });
   });
 }
@@ -40,12 +45,12 @@ export function retryAfter(headers) {
 
 // refusal is the code with which the buffer itself refuses for good, or null: a fault that may pass, or
 // an answer of something in between, which says nothing about the run.
-export async function refusal(response) {
-  const { status, headers } = response;
+export async function refusal(line) {
+  const { status, headers } = line.response;
   if (status < 400 || status >= 500 || status === 408 || status === 429) return null;
   if (!headers.get('content-type')?.includes('problem+json')) return null;
   try {
-    return (await response.json()).code ?? null;
+    return (await line.json()).code ?? null;
   } catch {
     return null; // cut in its body: asked again
   }

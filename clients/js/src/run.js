@@ -5,6 +5,9 @@ import { Backoff, refusal, retryAfter } from './retry.js';
 
 const broken = new Set(['interrupted', 'cancelled', 'failed']);
 
+// gone are the codes that say that there is no such run any more.
+export const gone = new Set(['not_found', 'released']);
+
 // A Run is one run at the buffer, as its reader sees it: its id, and in marks how far the reader is.
 export class Run {
   constructor({ root, headers, init, signal, id, key, reached }, settings) {
@@ -19,14 +22,15 @@ export class Run {
   // error is a DurableError where none will ever come, or the signal's reason. cause is the fault that
   // made it necessary, if any.
   attach(cause) {
-    return this.#insist(`resume?from_byte=${this.marks.bytes}`, (response) => this.#check(response), cause);
+    return this.#insist(`resume?from_byte=${this.marks.bytes}`, (line) => this.#check(line), cause);
   }
 
   // live opens a line with the whole answer, or returns null where the run is not live any more.
   async live() {
-    const line = await this.#insist('stream?resume=1', (response) => {
-      const { ok, status } = response;
-      if (!ok && ![404, 410].includes(status)) throw passing(response);
+    const line = await this.#insist('stream?resume=1', async (line) => {
+      const code = await refusal(line);
+      if (code && !gone.has(code)) throw new DurableError(code, this.where);
+      if (!code && !line.response.ok) throw passing(line.response);
     });
     if (line.response.status === 200) return line;
     line.close();
@@ -39,17 +43,20 @@ export class Run {
     try {
       const response = await line.open(this.#url(''), reading(this));
       if (!response.ok) throw passing(response);
-      return await response.json();
+      return await line.json();
     } finally {
       line.close();
     }
   }
 
   // cancel stops the provider's call. Nobody waits for it: whoever cancels has gone on.
-  cancel() {
-    this.settings.fetch.call(undefined, this.#url('/cancel'), { ...reading(this), method: 'POST' })
-      .then((response) => response.body?.cancel())
-      .catch(() => {}); // the run goes on to its end, and is kept
+  async cancel() {
+    try {
+      const response = await this.settings.fetch.call(undefined, this.#url('/cancel'), { ...reading(this), method: 'POST' });
+      await response.body?.cancel();
+    } catch {
+      // the run goes on to its end, and is kept
+    }
   }
 
   #url(path) { return `${this.root}/runs/${this.id}${path}`; }
@@ -62,7 +69,8 @@ export class Run {
       }
       const line = new Line(this.settings.with(this.signal));
       try {
-        await check(await line.open(this.#url(`/${path}`), reading(this)));
+        await line.open(this.#url(`/${path}`), reading(this));
+        await check(line);
         return line;
       } catch (error) {
         line.close();
@@ -74,10 +82,11 @@ export class Run {
   }
 
   // #check throws a DurableError where the run has no more to give, another error where it may have.
-  async #check(response) {
+  async #check(line) {
+    const { response } = line;
     const { ok, status, headers } = response;
     if (status === 416) throw await this.#ended('ahead'); // an error event of the buffer's came last: it is no byte of the run
-    const code = await refusal(response);
+    const code = await refusal(line);
     if (code) throw new DurableError(code, this.where);
     if (!ok || headers.get('x-buffer-run-id') !== this.id) throw passing(response);
     const state = headers.get('x-buffer-status');
@@ -103,10 +112,9 @@ export async function runByKey({ root, init, headers, key }, { fetch }) {
 
 // reading is the init of a GET about a run; with a key, by that.
 export function reading({ init, headers }, key) {
-  const { body: _, signal: __, duplex: ___, ...rest } = init;
   const own = new Headers(headers);
   if (key) own.set('idempotency-key', key);
-  return { ...rest, method: 'GET', headers: own };
+  return { ...init, method: 'GET', headers: own };
 }
 
 // passing is an answer that says nothing about the run: it may be another the next time.

@@ -12,15 +12,15 @@ export class Slot {
   constructor(store, id) {
     this.name = `spool:${id}`;
     if (!store) return;
-    this.read = (store.get ?? store.getItem).bind(store);
-    this.write = (store.set ?? store.setItem).bind(store);
+    this.read = (store.getItem ?? store.get).bind(store); // localStorage.get is an item
+    this.write = (store.setItem ?? store.set).bind(store);
   }
 
-  // load returns what is kept, or null. What is not a state of ours is none.
+  // load returns what is kept, or null. What is not a state of ours is none. Some stores parse what they keep.
   async load() {
-    const text = await this.read?.(this.name);
+    const kept = await this.read?.(this.name);
     try {
-      const { key, run, position, bytes } = JSON.parse(text);
+      const { key, run, position, bytes } = typeof kept === 'string' ? JSON.parse(kept) : kept;
       if (typeof key !== 'string') return null;
       return { key, run: typeof run === 'string' ? run : '', position: count(position), bytes: count(bytes) };
     } catch {
@@ -33,6 +33,11 @@ export class Slot {
     await this.settled();
     this.#state = { key, run, position, bytes };
     await this.write?.(this.name, JSON.stringify(this.#state));
+  }
+
+  // note is save where the store may fail: the key is kept already, and finds the run.
+  async note(state) {
+    await this.save(state).catch(() => {});
   }
 
   // reached keeps how far the reader is, sooner or later: one write at a time, the newest next. One that
@@ -48,6 +53,7 @@ export class Slot {
   async settled() { await this.#writing; }
 
   async #drain() {
+    await null; // a write that fails at once must not end before #writing is set
     try {
       while (this.#stale) {
         this.#stale = false;

@@ -10,7 +10,8 @@ import { Slot } from './state.js';
 // server, asked through a provider route of the buffer, so that the answer survives cuts and, with a store
 // (default: the page's localStorage), a reload of the page.
 export function createDurableTransport({ api, baseUrl, store = pageStore(), headers, body, credentials, prepareSendMessagesRequest, ...rest }) {
-  const root = (baseUrl ?? new URL(api, globalThis.location?.href).origin).replace(/\/+$/, '');
+  // rendered on a server, where a path of the page's is no URL yet, it is made but not used
+  const root = () => (baseUrl ?? new URL(api, globalThis.location?.href).origin).replace(/\/+$/, '');
 
   async function sendMessages({ chatId, messages, trigger, messageId, metadata, abortSignal, headers: more, body: extra }) {
     const asked = { id: chatId, messages, trigger, messageId, requestMetadata: metadata };
@@ -36,13 +37,13 @@ export function createDurableTransport({ api, baseUrl, store = pageStore(), head
     if (!kept) return null;
     const settings = understood({ ...rest, cancel: 'run' });
     const asked = new Headers({ ...plain(await value(headers)), ...plain(more) });
-    const call = { root, init: credentials ? { credentials } : {}, headers: asked, signal: abortSignal, key: kept.key };
+    const call = { root: root(), init: credentials ? { credentials } : {}, headers: asked, signal: abortSignal, key: kept.key };
     const id = kept.run || await runByKey(call, settings);
     if (!id) return null;
     const run = new Run({ ...call, id }, settings);
     const line = await run.live();
     if (!line) return null;
-    await slot.save({ key: kept.key, run: id });
+    await slot.note({ key: kept.key, run: id });
     return durableBody(line, run, slot).pipeThrough(jsonEvents());
   }
 

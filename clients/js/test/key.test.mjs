@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { durableFetch } from '@spool-dev/client';
-import { ask, scripted, whole } from './server.mjs';
+import { ask, runId, scripted, whole } from './server.mjs';
 
-// keysOf makes calls that get these statuses, and returns the key of each. A call is what its headers say,
-// and perhaps another body.
+// keysOf makes calls that get these statuses of a run, and returns the key of each. A call is what its
+// headers say, and perhaps another body.
 async function keysOf(t, options, calls) {
-  const server = await scripted(t, ...calls.map(({ status = 200, answer = {} }) => (_, response) => response.writeHead(status, answer).end()));
+  const server = await scripted(t, ...calls.map(({ status = 200, answer = {} }) => (_, response) => response.writeHead(status, { 'x-buffer-run-id': runId, ...answer }).end()));
   const fetch = durableFetch(options);
   for (const { headers = {}, body = '{}' } of calls) {
     await (await ask(fetch, server.url, { headers, body })).text();
@@ -36,6 +36,8 @@ test('an id gives the same call the same key, and another call another', async (
   const [other, strange] = [await keysOf(t, { id: 'turn-2' }, [{}]), await keysOf(t, { id: 'ä '.repeat(200) }, [{}])].flat();
   assert.notEqual(other, a);
   assert.match(strange, /^[\x21-\x7e]{1,255}$/);
+  const [long] = await keysOf(t, { id: `b${'ä '.repeat(200)}` }, [{}]);
+  assert.notEqual(long, strange); // though they end alike
 });
 
 test("a retry of an SDK's has the key of its call", async (t) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { createDurableTransport, followRun } from '@spool-dev/client';
 import { jsonEvents } from '../src/sse.js';
-import { cut, json, lost, open, problem, runId, scripted, whole } from './server.mjs';
+import { cut, json, lost, open, problem, runId, scripted, until, whole } from './server.mjs';
 
 const part = (value) => `data: ${JSON.stringify(value)}\n\n`;
 const parts = ['a', 'ä', '漢'].map((delta) => ({ type: 'text-delta', id: '1', delta }));
@@ -90,7 +90,7 @@ test('stop cancels the run', async (t) => {
   await reader.read();
   stop.abort();
   await assert.rejects(reader.read(), { name: 'AbortError' });
-  while (server.asked.length < 2) await new Promise(setImmediate);
+  await until(() => server.asked.length >= 2);
   assert.equal(server.asked[1].url, `/runs/${runId}/cancel`);
 });
 

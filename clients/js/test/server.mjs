@@ -52,3 +52,12 @@ export const json = (value) => (_, response) => response.writeHead(200, { 'conte
 export const ask = (fetch, url, init = {}) => fetch(`${url}/openai/v1/chat/completions`, {
   method: 'POST', body: '{"model":"m","stream":true}', headers: { authorization: 'Bearer k', 'content-type': 'application/json' }, ...init,
 });
+
+// until waits for what a test has caused, and fails where that does not come.
+export async function until(come) {
+  const end = Date.now() + 10_000;
+  while (!come()) {
+    if (Date.now() > end) throw new Error(`in vain for ${come}`);
+    await new Promise(setImmediate);
+  }
+}

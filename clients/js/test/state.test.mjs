@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { durableFetch } from '@spool-dev/client';
 import { Marks } from '../src/marks.js';
-import { ask, cut, open, problem, runId, scripted, whole } from './server.mjs';
+import { ask, cut, open, problem, runId, scripted, until, whole } from './server.mjs';
 
 // storage is what localStorage is to a page.
 const storage = () => {
@@ -26,7 +26,7 @@ async function killed(t, options) {
   const response = await ask(durableFetch({ ...options, retry: { tries: 1 } }), server.url);
   response.text().catch(() => {}); // the server ends first
   const name = `spool:${options.id ?? options.key}`;
-  while (JSON.parse(options.store.items.get(name)).position < 2) await new Promise(setImmediate);
+  await until(() => JSON.parse(options.store.items.get(name)).position >= 2);
   return server.asked[0].headers['idempotency-key'];
 }
 

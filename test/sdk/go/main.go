@@ -33,8 +33,9 @@ type job struct {
 	Prompt  string `json:"prompt"`
 	Model   string `json:"model"`
 	Retries int    `json:"retries"`
-	Spool   string `json:"spool"` // where the client is to go through Spool's transport, its base URL
-	Key     string `json:"key"`   // the call's, there
+	Spool   string `json:"spool"`   // where the client is to go through Spool's transport, its base URL
+	Key     string `json:"key"`     // the call's, there
+	Backoff int    `json:"backoff"` // there too: ms between two tries; 0 is the default
 }
 
 type result struct {
@@ -110,7 +111,7 @@ func run(j job) result {
 	r := result{ID: j.ID}
 	over := &http.Client{}
 	if j.Spool != "" {
-		over.Transport = &spool.Transport{BaseURL: j.Spool}
+		over.Transport = &spool.Transport{BaseURL: j.Spool, Patience: spool.Patience{Backoff: time.Duration(j.Backoff) * time.Millisecond}}
 		ctx = spool.WithKey(ctx, j.Key)
 	}
 	if err := read(ctx, j, over, &r.reading); err != nil {

@@ -1,12 +1,12 @@
 // Runs many jobs in one process. A list of jobs comes on standard input, as a JSON array:
 //
-//   job     {id, client, base, prompt, model?, retries?, resume?, durable?, tries?}
+//   job     {id, client, base, prompt, model?, retries?, resume?, durable?, tries?, events?}
 //   result  {id, ok, events, text, tools, finish, reconnects, error?: {name, status, message}}
 //
 // and one result a line goes to standard output, in the order in which jobs end.
 // client is a module of clients/; resume is the root that mends cut streams, see
 // resuming-fetch.mjs; durable is that of a buffer which our own client reads from, in so many
-// tries. By hand: node driver.mjs CLIENT BASE [PROMPT]
+// tries; events is where a client reads that follows a run. By hand: node driver.mjs CLIENT BASE [PROMPT]
 import { text } from 'node:stream/consumers';
 import { durableFetch } from '../../../clients/js/src/index.js';
 import { Reading } from './reading.mjs';
@@ -33,14 +33,14 @@ function describe(error) {
   };
 }
 
-async function perform({ id, client, base, prompt = 'hello', model, retries = 0, resume, durable, tries }) {
+async function perform({ id, client, base, prompt = 'hello', model, retries = 0, resume, durable, tries, events }) {
   const seen = new Reading();
   let reconnects = 0;
   const onReconnect = () => { reconnects++; };
   const fetch = resume ? resumingFetch(resume, onReconnect) : durable ? ownFetch(durable, tries, onReconnect) : undefined;
   const outcome = await within(patience, async () => {
     const { run } = await import(`./clients/${client}.mjs`);
-    await run(base, { prompt, model, retries, fetch, seen });
+    await run(base, { prompt, model, retries, fetch, events, seen });
   });
   print({ id, ...outcome, ...seen, reconnects });
 }

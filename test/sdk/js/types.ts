@@ -9,7 +9,7 @@ import { ChatOpenAI } from '@langchain/openai';
 import type { ChatTransport, UIMessage } from 'ai';
 import { EventSource } from 'eventsource';
 import OpenAI from 'openai';
-import { createDurableTransport, durableFetch, DurableError, followRun, type State, type Store } from '../../../clients/js/src/index.js';
+import { createDurableTransport, durableFetch, DurableError, followRun, type State, type Store } from '@spool-dev/client';
 
 const fetch = durableFetch({
   baseUrl: new URL('http://buffer:8787'),

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/v2"
+)
+
+// readFile merges a YAML file into s. What is wrong in it is told by its key, and by no value: that may
+// be a secret.
+func readFile(path string, s *settings) error {
+	k := koanf.New("\x00") // keys are not split: a provider's name may hold a dot
+	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
+		return fmt.Errorf("config %s: %w", path, err)
+	}
+	var read mapstructure.Metadata
+	err := k.UnmarshalWithConf("", s, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+		Result: s, TagName: "koanf", Metadata: &read, DecodeHook: fits,
+	}})
+	wrong := complaints(err)
+	for _, key := range read.Unused {
+		wrong = append(wrong, dotted(key)+": no such key")
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	slices.Sort(wrong)
+	return fmt.Errorf("config %s: %s", path, strings.Join(wrong, "; "))
+}
+
+// joined is an error that is several.
+type joined interface {
+	error
+	Unwrap() []error
+}
+
+// complaints are the findings of the decoder, each with the key that it is about.
+func complaints(err error) (found []string) {
+	if e, ok := errors.AsType[joined](err); ok {
+		for _, one := range e.Unwrap() {
+			found = append(found, complaints(one)...)
+		}
+		return found
+	}
+	if e, ok := errors.AsType[*mapstructure.DecodeError](err); ok {
+		return []string{dotted(e.Name()) + ": " + e.Unwrap().Error()}
+	}
+	if err != nil {
+		found = append(found, err.Error())
+	}
+	return found
+}
+
+// inBrackets is how the decoder writes a key of a map: providers[mine].
+var inBrackets = regexp.MustCompile(`\[([^\]]*[^\]\d][^\]]*)\]`)
+
+// dotted is a key as this program writes it everywhere: providers.mine, fallbacks[0].
+func dotted(key string) string { return inBrackets.ReplaceAllString(key, ".$1") }
+
+// fits refuses a value of another kind than the setting's, in the file's own words, and reads durations.
+func fits(from, to reflect.Type, value any) (any, error) {
+	if to == reflect.TypeFor[time.Duration]() {
+		return duration(value)
+	}
+	for to.Kind() == reflect.Pointer {
+		to = to.Elem()
+	}
+	want, is := "", false
+	switch to.Kind() {
+	case reflect.Struct, reflect.Map:
+		want, is = "keys with values", from.Kind() == reflect.Map || from == to
+	case reflect.Slice:
+		want, is = "a list", from.Kind() == reflect.Slice
+	case reflect.String:
+		want, is = "a text", from.Kind() == reflect.String
+	case reflect.Bool:
+		want, is = "true or false", from.Kind() == reflect.Bool
+	case reflect.Int, reflect.Int64:
+		want, is = "a whole number", from.Kind() == reflect.Int
+	case reflect.Float64:
+		want, is = "a number", from.Kind() == reflect.Int || from.Kind() == reflect.Float64
+	default:
+		return value, nil
+	}
+	if !is {
+		return nil, errors.New("must be " + want)
+	}
+	return value, nil
+}
+
+// duration reads one. A bare number is none: nobody means nanoseconds.
+func duration(value any) (any, error) {
+	if value == 0 {
+		return time.Duration(0), nil
+	}
+	text, _ := value.(string)
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, errors.New("must be a duration with its unit, such as 30s or 5m")
+	}
+	return d, nil
+}

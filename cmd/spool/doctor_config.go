@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// configFindings are the mistakes in the settings: what serve would refuse, and what it would do but
+// hardly anybody means.
+func configFindings(path string, set settings, err error) []finding {
+	if err != nil {
+		return []finding{found(fail, "config", "%s", oneLine(err))}
+	}
+	all := []finding{found(good, "config", "listens on %s, data in %s", set.Listen, set.Data)}
+	add := func(bad bool, format string, args ...any) {
+		if bad {
+			all = append(all, found(warn, "config", format, args...))
+		}
+	}
+	if info, err := os.Stat(path); err == nil {
+		add(info.Mode().Perm()&0o077 != 0 && set.hasSecrets(), "%s holds keys, and others can read it (mode %04o): chmod 600", path, info.Mode().Perm())
+	}
+	open := !isLoopback(set.Listen)
+	add(open && len(set.Auth.Keys) == 0, "listen: %s is not loopback and auth.keys is empty: whoever reaches it can call the providers", set.Listen)
+	add(open && set.TLS.Cert == "", "listen: %s is not loopback and there is no tls.cert: keys and answers travel in the clear, unless a proxy encrypts them", set.Listen)
+	add(slices.Contains(set.CORS.Origins, "*"), "cors.origins: * lets the pages of any site read answers")
+	add(set.Sync == "normal", "sync: normal: a power cut may take events that readers have seen")
+	add(set.Limits.MaxTTL > 0 && set.Limits.MaxTTL < set.TTL, "limits.max_ttl: %s is below ttl, %s, which stands", set.Limits.MaxTTL, set.TTL)
+	for _, name := range slices.Sorted(maps.Keys(set.Providers)) {
+		for _, f := range set.Providers[name].Fallbacks {
+			add(set.Providers[f.Provider].Key == "", "providers.%s.fallbacks: %s has no key of its own, so it is never taken", name, f.Provider)
+		}
+	}
+	return append(all, certFindings(set.TLS)...)
+}
+
+func (s settings) hasSecrets() bool {
+	if s.Secret != "" || s.Admin.Key != "" || len(s.Auth.Keys) > 0 {
+		return true
+	}
+	for _, p := range s.Providers {
+		if p.Key != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// certSoon is how long before its end a certificate is worth a word.
+const certSoon = 14 * 24 * time.Hour
+
+func certFindings(t tlsSettings) []finding {
+	if t.Cert == "" {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return []finding{found(fail, "tls", "%v", err)}
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return []finding{found(fail, "tls", "%s: %v", t.Cert, err)}
+	}
+	left := time.Until(leaf.NotAfter)
+	l := good
+	switch {
+	case left <= 0:
+		l = fail
+	case left < certSoon:
+		l = warn
+	}
+	return []finding{found(l, "tls", "%s is good until %s", t.Cert, leaf.NotAfter.Format(time.RFC3339))}
+}
+
+const (
+	reachTimeout = 10 * time.Second
+	maxSkew      = 30 * time.Second // beyond it signatures of requests are refused, by some providers
+)
+
+// providerFindings asks each provider's base URL. Any answer will do: it is the way there that is
+// looked at.
+func providerFindings(ctx context.Context, set settings) []finding {
+	routes, err := set.routes()
+	if err != nil {
+		return []finding{found(fail, "providers", "%v", err)}
+	}
+	names := slices.Sorted(maps.Keys(routes))
+	all := make([]finding, len(names))
+	var work sync.WaitGroup
+	for i, name := range names {
+		work.Go(func() { all[i] = reach(ctx, name, routes[name].BaseURL.String()) })
+	}
+	work.Wait()
+	return all
+}
+
+func reach(ctx context.Context, name, base string) finding {
+	check := "provider " + name
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base, http.NoBody)
+	if err != nil {
+		return found(fail, check, "%v", err)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	begun := time.Now()
+	resp, err := client.Do(req)
+	if err != nil {
+		return found(warn, check, "cannot be reached: %v", err) // a built-in one may not be used at all
+	}
+	defer resp.Body.Close()
+	took := time.Since(begun)
+	if there, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		if skew := begun.Sub(there).Abs(); skew > maxSkew {
+			return found(warn, check, "answers, but its clock and this one are %s apart", skew.Round(time.Second))
+		}
+	}
+	return found(good, check, "%s answers in %s", base, fmt.Sprint(took.Round(time.Millisecond)))
+}

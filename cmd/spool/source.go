@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/spool-dev/spool/api"
+	"github.com/spool-dev/spool/api/client"
+	"github.com/spool-dev/spool/api/wire"
+	"github.com/spool-dev/spool/buffer/sqlite"
+)
+
+// patience is how long a command waits for one answer of a buffer, but for a run's.
+const patience = 10 * time.Second
+
+// remote is a running buffer, and who asks it.
+type remote struct {
+	URL string `name:"url" default:"http://127.0.0.1:8787" env:"SPOOL_URL" placeholder:"URL" help:"Base URL of the buffer."`
+	Key string `env:"SPOOL_KEY" placeholder:"KEY" help:"The caller's credential: a buffer key, or the key that made the run."`
+}
+
+func (r remote) client() *client.Client { return &client.Client{BaseURL: r.URL, Credential: r.Key} }
+
+// act asks the buffer, patiently for each request.
+func (r remote) act(ctx context.Context, ask func(context.Context, *client.Client) error) error {
+	c := r.client()
+	c.HTTP = &http.Client{Timeout: patience}
+	return r.explain(ask(ctx, c))
+}
+
+// explain adds what a person can do about a refusal.
+func (r remote) explain(err error) error {
+	if e, ok := errors.AsType[*client.Error](err); ok && e.Code == wire.CodeNotFound && r.Key == "" {
+		return fmt.Errorf("%w; runs are shown to their caller alone: give its credential with --key", err)
+	}
+	return err
+}
+
+// source is where runs are read: a running buffer, or a data folder, whoever has it open.
+type source struct {
+	remote
+	Data string `type:"path" placeholder:"DIR" help:"Read this data folder, stopped or running, instead of asking a buffer: the runs of all callers."`
+}
+
+// fromFolder has read read the data folder.
+func (s source) fromFolder(ctx context.Context, read func(*sqlite.Reader) error) error {
+	r, err := sqlite.OpenReader(ctx, s.Data)
+	if err != nil {
+		return err
+	}
+	defer r.Close() // it was only read from
+	return read(r)
+}
+
+// run is one run with its ledger.
+func (s source) run(ctx context.Context, id string) (run wire.Run, err error) {
+	if s.Data == "" {
+		err = s.act(ctx, func(ctx context.Context, c *client.Client) error {
+			run, err = c.Status(ctx, id)
+			return err
+		})
+		return run, err
+	}
+	err = s.fromFolder(ctx, func(r *sqlite.Reader) error {
+		key, err := parseID(id)
+		if err != nil {
+			return err
+		}
+		found, err := r.Get(ctx, key)
+		if err != nil {
+			return fmt.Errorf("run %s: %w", id, err)
+		}
+		run = api.WireRun(found, "", 0)
+		return nil
+	})
+	return run, err
+}
+
+func parseID(text string) (ulid.ULID, error) {
+	id, err := ulid.ParseStrict(text)
+	if err != nil {
+		return id, fmt.Errorf("run id %q: %w", text, err)
+	}
+	return id, nil
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+	"go.uber.org/zap"
+)
+
+// The names by which a socket unit says which listener a socket is (FileDescriptorName=). A socket of
+// any other name is the service's own.
+const (
+	serviceSocket = "spool"
+	adminSocket   = "admin"
+)
+
+// sockets are the listeners that the supervisor has opened for this process (sd_listen_fds(3)). They
+// outlive it: callers that come while it is down wait in the system's backlog. The zero value has none.
+type sockets struct{ service, admin net.Listener }
+
+// inherited takes what LISTEN_FDS hands over, at most one socket for each listener; none without it.
+func inherited() (sockets, error) {
+	var s sockets
+	named, err := activation.ListenersWithNames()
+	if err != nil {
+		return s, fmt.Errorf("LISTEN_FDS: %w", err)
+	}
+	for name, all := range named {
+		place := &s.service
+		if name == adminSocket {
+			place = &s.admin
+		}
+		for _, l := range all {
+			if *place != nil {
+				return s, errors.Join(fmt.Errorf("LISTEN_FDS: %d sockets named %q: want at most one %s and one %s", len(all), name, serviceSocket, adminSocket), s.close())
+			}
+			*place = l
+		}
+	}
+	return s, nil
+}
+
+// close closes this process's ends; the supervisor keeps its own.
+func (s sockets) close() error {
+	var err error
+	for _, l := range []net.Listener{s.service, s.admin} {
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}
+	return err
+}
+
+// What the supervisor is told (sd_notify(3)).
+const (
+	ready    = daemon.SdNotifyReady
+	stopping = daemon.SdNotifyStopping
+)
+
+// notify tells the supervisor, where there is one that listens. It can do without: a failure is a line
+// in the log, and its own patience decides.
+func notify(state string, log *zap.Logger) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("supervisor not notified", zap.String("socket", os.Getenv("NOTIFY_SOCKET")), zap.Error(err))
+	}
+}

@@ -1,0 +1,151 @@
+package packages
+
+import (
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	strict "sigs.k8s.io/yaml"
+)
+
+const chart = "../../deploy/helm/spool"
+
+// installations are ways to install the chart, by what they set.
+var installations = map[string]map[string]any{
+	"as it is": {},
+	"all of it": {
+		"nameOverride": "buffer", "graceSeconds": 60, "podAnnotations": map[string]any{"a": "b"},
+		"config":           map[string]any{"ttl": "2h"},
+		"secretConfig":     map[string]any{"auth": map[string]any{"keys": map[string]any{"agent": "a-key-of-sixteen-or-more"}}, "admin": map[string]any{"key": "another-of-sixteen"}},
+		"persistence":      map[string]any{"storageClass": "fast"},
+		"networkPolicy":    map[string]any{"callers": []any{map[string]any{"namespaceSelector": map[string]any{}}}},
+		"serviceMonitor":   map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
+		"imagePullSecrets": []any{map[string]any{"name": "pull"}},
+		"nodeSelector":     map[string]any{"disk": "fast"},
+	},
+	"with a secret that exists": {"existingSecret": "mine", "networkPolicy": map[string]any{"enabled": false}},
+}
+
+func TestChart_LintsAndRenders(t *testing.T) {
+	for name, values := range installations {
+		t.Run(name, func(t *testing.T) {
+			linted := lint.RunAll(chart, values, "agents")
+			for _, m := range linted.Messages {
+				t.Errorf("lint: %s", m.Error())
+			}
+			objects := render(t, values)
+			checkPod(t, objects)
+			if got, want := objects["Secret"] != nil, values["existingSecret"] == nil; got != want {
+				t.Errorf("a Secret: %v, want %v", got, want)
+			}
+			if got, want := objects["ServiceMonitor"] != nil, values["serviceMonitor"] != nil; got != want {
+				t.Errorf("a ServiceMonitor: %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// render gives the objects by kind, each read strictly: a field that Kubernetes does not know is an error.
+func render(t *testing.T, values map[string]any) map[string][]any {
+	t.Helper()
+	c, err := loader.Load(chart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{Name: "spool", Namespace: "agents", Revision: 1, IsInstall: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := map[string][]any{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !strings.HasSuffix(name, ".yaml") {
+			continue
+		}
+		documents := yaml.NewDocumentDecoder(io.NopCloser(strings.NewReader(files[name])))
+		for b := make([]byte, 1<<20); ; {
+			n, err := documents.Read(b)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.TrimSpace(string(b[:n])) != "" {
+				add(t, objects, name, b[:n])
+			}
+		}
+	}
+	return objects
+}
+
+func add(t *testing.T, objects map[string][]any, name string, document []byte) {
+	t.Helper()
+	var head struct{ Kind string }
+	if err := strict.Unmarshal(document, &head); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, document)
+	}
+	kinds := map[string]any{
+		"StatefulSet": &apps.StatefulSet{}, "Service": &core.Service{}, "Secret": &core.Secret{},
+		"ServiceAccount": &core.ServiceAccount{}, "NetworkPolicy": &networking.NetworkPolicy{},
+		"ServiceMonitor": &map[string]any{}, // its types are the operator's
+	}
+	o, known := kinds[head.Kind]
+	if !known {
+		t.Fatalf("%s: kind %q is not known", name, head.Kind)
+	}
+	if err := strict.UnmarshalStrict(document, o); err != nil {
+		t.Errorf("%s: %v\n%s", name, err, document)
+	}
+	objects[head.Kind] = append(objects[head.Kind], o)
+}
+
+// checkPod checks what must hold of the pod, however the chart is installed.
+func checkPod(t *testing.T, objects map[string][]any) {
+	t.Helper()
+	sets := objects["StatefulSet"]
+	if len(sets) != 1 {
+		t.Fatalf("%d StatefulSets", len(sets))
+	}
+	set := sets[0].(*apps.StatefulSet)
+	if set.Spec.Replicas == nil || *set.Spec.Replicas != 1 {
+		t.Error("the log has one writer: want one replica")
+	}
+	if len(set.Spec.VolumeClaimTemplates) != 1 {
+		t.Error("no volume")
+	}
+	pod := set.Spec.Template.Spec
+	c := pod.Containers[0]
+	for _, p := range []*core.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+		if p == nil || p.HTTPGet == nil {
+			t.Error("a probe is missing")
+		}
+	}
+	// The `restricted` profile of Pod Security.
+	if s := pod.SecurityContext; s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil {
+		t.Errorf("the pod's security context: %v", s)
+	}
+	s := c.SecurityContext
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
+		!slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) {
+		t.Errorf("the container's security context: %v", s)
+	}
+	i := slices.IndexFunc(c.Env, func(e core.EnvVar) bool { return e.Name == "SPOOL_GRACE" })
+	if i < 0 || !fits(t, c.Env[i].Value, *pod.TerminationGracePeriodSeconds) {
+		t.Errorf("the pod is killed after %d s, the grace is %v", *pod.TerminationGracePeriodSeconds, c.Env)
+	}
+}
