@@ -10,7 +10,8 @@ import (
 
 // runLog is the right of one owner to append to one run.
 type runLog struct {
-	s *Store
+	s      *Store
+	sealed <-chan struct{}
 
 	mu sync.Mutex // guards at; never held over I/O
 	at version    // the last that is known here

@@ -18,6 +18,9 @@ import (
 const (
 	firstWait = 500 * time.Millisecond
 	lastWait  = 8 * time.Second
+	// paceWait is what each MiB of a question may take besides: of one that is under way a second makes it
+	// slower still.
+	paceWait = 500 * time.Millisecond
 	// unled is the wait before the next question where nobody answers for a stream: it elects a leader.
 	unled = 50 * time.Millisecond
 )
@@ -155,6 +158,44 @@ func (s *Store) fromAny(ctx context.Context, stream string, q get) (message, err
 		return message{}, fmt.Errorf("message of %s without its sequence: %w", stream, err)
 	}
 	return decode(answer.Header, answer.Header.Get("Nats-Subject"), seq, answer.Data)
+}
+
+// streamState is what a stream's leader says of it.
+type streamState struct {
+	Last     uint64            `json:"last_seq"`
+	Subjects map[string]uint64 `json:"subjects"` // those that were asked for
+}
+
+func (s *Store) state(ctx context.Context, stream, subjects string) (streamState, error) {
+	var a struct {
+		Error *apiError   `json:"error"`
+		State streamState `json:"state"`
+	}
+	answer, err := s.ask(ctx, "$JS.API.STREAM.INFO."+stream, map[string]string{"subjects_filter": subjects})
+	if err != nil {
+		return a.State, err
+	}
+	if err := json.Unmarshal(answer.Data, &a); err != nil {
+		return a.State, fmt.Errorf("decode state of %s: %w", stream, err)
+	}
+	if a.Error != nil {
+		return a.State, fmt.Errorf("state of %s: %w", stream, a.Error)
+	}
+	return a.State, nil
+}
+
+// reached waits until the stream's leader has stored all up to seq.
+func (s *Store) reached(ctx context.Context, stream string, seq uint64) error {
+	for {
+		state, err := s.state(ctx, stream, "")
+		_, refused := errors.AsType[*apiError](err) // there is no leader yet
+		if err == nil && state.Last >= seq || err != nil && !refused {
+			return err
+		}
+		if err := s.wait(ctx, unled); err != nil {
+			return err
+		}
+	}
 }
 
 func decode(h nats.Header, subject string, seq uint64, body []byte) (message, error) {

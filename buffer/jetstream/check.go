@@ -18,7 +18,7 @@ func Check(ctx context.Context, nc *nats.Conn, name string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check: %w", err)
 	}
-	js, err := jetstream.New(nc)
+	js, err := open(nc)
 	if err != nil {
 		return nil, fmt.Errorf("check: %w", err)
 	}

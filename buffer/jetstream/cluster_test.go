@@ -11,19 +11,20 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/test/servers"
 )
 
 // patient is a lease that no busy machine lets run out.
 const patient = time.Minute
 
 // nodes opens n nodes of a log with three replicas.
-func (c *cluster) nodes(n int, lease time.Duration) (all []*Store) {
+func nodes(c *servers.Cluster, n int, lease time.Duration) (all []*Store) {
 	c.Helper()
-	if err := initLog(c.TB, c.urls(), Layout{Shards: 3}); err != nil {
+	if err := initLog(c.TB, c.URLs(), Layout{Shards: 3, Flushes: true}); err != nil {
 		c.Fatal(err)
 	}
 	for range n {
-		s := openStore(c.TB, c.urls(), Config{Lease: lease})
+		s := openStore(c.TB, c.URLs(), Config{Lease: lease})
 		c.Cleanup(func() { _ = s.Close() }) // it never fails
 		all = append(all, s)
 	}
@@ -101,8 +102,8 @@ func tail(t testing.TB, s *Store, id ulid.ULID, each func(next int64)) (buffer.R
 
 // Every node serves every run, and of all claims in the cluster one wins.
 func TestCluster_AnyNodeAnyRun(t *testing.T) {
-	c := startCluster(t)
-	nodes := c.nodes(3, patient)
+	c := servers.Start(t)
+	nodes := nodes(c, 3, patient)
 	t.Run("a key is claimed once", func(t *testing.T) {
 		var claims sync.WaitGroup
 		var mu sync.Mutex
@@ -165,19 +166,20 @@ func TestCluster_AnyNodeAnyRun(t *testing.T) {
 		if err != nil || sealed.State != buffer.Cancelled || sealed.Head != 1 {
 			t.Fatalf("run is %s at %d; error %v", sealed.State, sealed.Head, err)
 		}
+		<-log.Sealed() // without asking
 		if err := log.Append(t.Context(), [][]byte{chunk(1)}, buffer.Streaming, buffer.Closing{}); !errors.Is(err, buffer.ErrSealed) {
 			t.Fatalf("appended after the seal: %v", err)
 		}
 		wantWhole(t, nodes[1], r.ID, 1)
 	})
-	wantSound(t, c.urls(), DefaultName)
+	wantSound(t, c.URLs(), DefaultName)
 }
 
 // An owner that dies is replaced by the others: its runs are sealed with all that was acknowledged, the
 // readers elsewhere are told, and should it have been paused only, nothing of it is taken any more.
 func TestCluster_OwnerDies(t *testing.T) {
-	c := startCluster(t)
-	nodes := c.nodes(2, 0)
+	c := servers.Start(t)
+	nodes := nodes(c, 2, 0)
 	log, r := begun(t, nodes[0], "")
 	idle, i := begun(t, nodes[0], "")
 	kept, other := begun(t, nodes[1], "")
@@ -206,7 +208,7 @@ func TestCluster_OwnerDies(t *testing.T) {
 	}
 	wantWhole(t, nodes[1], r.ID, acked)
 	wantWhole(t, nodes[1], other.ID, 1)
-	wantSound(t, c.urls(), DefaultName)
+	wantSound(t, c.URLs(), DefaultName)
 }
 
 // A server that dies, whichever it is, and comes back loses nothing that was acknowledged, and nothing
@@ -215,8 +217,8 @@ func TestCluster_ServerDies(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	c := startCluster(t)
-	nodes := c.nodes(2, patient)
+	c := servers.Start(t)
+	nodes := nodes(c, 2, patient)
 	const runs, chunks = 4, 60
 	type written struct {
 		id    ulid.ULID
@@ -246,7 +248,7 @@ func TestCluster_ServerDies(t *testing.T) {
 	for range runs * chunks / 4 {
 		<-begin
 	}
-	c.restart(rnd.IntN(3))
+	c.Restart(rnd.IntN(3))
 	writers.Wait()
 	for i, w := range results {
 		if w.acked != chunks {
@@ -256,5 +258,5 @@ func TestCluster_ServerDies(t *testing.T) {
 			t.Errorf("run is %s %s at %d", r.State, r.Reason, r.Head)
 		}
 	}
-	wantSound(t, c.urls(), DefaultName)
+	wantSound(t, c.URLs(), DefaultName)
 }

@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/storetest"
+	"github.com/spool-dev/spool/test/servers"
 )
 
 // engine is this package for the suite. Each folder is a log of its own in the one server.
 func engine(srv *server.Server) storetest.Engine {
 	return storetest.Engine{
+		Fewer: 4,
 		Open: func(t *testing.T, dir string) buffer.Store {
 			t.Helper()
 			name := logName(dir)
@@ -29,7 +32,7 @@ func engine(srv *server.Server) storetest.Engine {
 	}
 }
 
-func TestContract(t *testing.T) { storetest.Run(t, engine(single(t))) }
+func TestContract(t *testing.T) { storetest.Run(t, engine(servers.Single(t))) }
 
 func logName(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
@@ -51,6 +54,15 @@ func openStore(t testing.TB, urls string, cfg Config) *Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func dial(t testing.TB, urls string) *nats.Conn {
+	t.Helper()
+	nc, err := Dial(Access{URL: urls})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc
 }
 
 // abandon lets the node's lease be over, as the death of its process would, and nothing else.

@@ -43,7 +43,16 @@ func (s *Store) Create(ctx context.Context, r buffer.Run) (buffer.Log, buffer.Ru
 	if err != nil {
 		return nil, buffer.Run{}, err
 	}
-	return &runLog{s: s, at: v}, v.Run, nil
+	return s.newLog(v), v.Run, nil
+}
+
+// newLog is this node's right to append to a run that it has created.
+func (s *Store) newLog(v version) *runLog {
+	l := &runLog{s: s, sealed: s.seals.begin(v.Run.ID), at: v}
+	if e, known := s.index.get(v.Run.ID); known && !e.run.State.Live() { // elsewhere, before there was a seal
+		s.seals.end(v.Run.ID, false)
+	}
+	return l
 }
 
 // fresh is r as it is created: with nothing that comes later.

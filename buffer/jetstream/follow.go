@@ -18,7 +18,7 @@ import (
 // stored there, by its headers: a node is told of all commits, and gets the bytes of those that somebody
 // reads. It returns when the index has what was stored before.
 func (s *Store) follow(ctx context.Context, k int) error {
-	js, err := jetstream.New(s.nc)
+	js, err := open(s.nc)
 	if err != nil {
 		return err
 	}
@@ -38,15 +38,12 @@ func (s *Store) follow(ctx context.Context, k int) error {
 	following, err := cons.Consume(func(m jetstream.Msg) {
 		meta, err := m.Metadata()
 		if err == nil {
-			err = s.noticed(stream, m, meta.Sequence.Stream)
-			for n := 0; errors.Is(err, buffer.ErrNotFound) && n < lateTries && s.wait(s.base, unled) == nil; n++ {
-				err = s.noticed(stream, m, meta.Sequence.Stream)
-			}
+			err = s.told(stream, m, meta.Sequence.Stream)
 		}
 		if err != nil && s.base.Err() == nil {
 			s.log.Warn("message not followed", zap.String("stream", stream), zap.Error(err))
 		}
-		if err == nil && meta.NumPending == 0 {
+		if meta != nil && meta.NumPending == 0 {
 			known()
 		}
 	})
@@ -64,6 +61,20 @@ func (s *Store) follow(ctx context.Context, k int) error {
 	case <-ctx.Done():
 		return fmt.Errorf("follow %s: %w", stream, ctx.Err())
 	}
+}
+
+// told is noticed for a replica that may tell of a message before its leader has stored it.
+func (s *Store) told(stream string, m jetstream.Msg, seq uint64) error {
+	err := s.noticed(stream, m, seq)
+	if errors.Is(err, buffer.ErrNotFound) {
+		if err = s.reached(s.base, stream, seq); err == nil {
+			err = s.noticed(stream, m, seq)
+		}
+	}
+	if errors.Is(err, buffer.ErrNotFound) { // swept: what came after it is told of by itself
+		return nil
+	}
+	return err
 }
 
 // noticed takes the headers of one message into the index.

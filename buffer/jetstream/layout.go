@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,13 +18,15 @@ import (
 // DefaultName is that of the log where none is given.
 const DefaultName = "spool"
 
-// safeReplicas is how many copies survive the loss of one.
-const safeReplicas = 3
+// SafeReplicas is how many copies survive the loss of one.
+const SafeReplicas = 3
 
 // Why a log is refused.
 var (
 	// ErrUnsafe: what it acknowledges can be lost with one server.
 	ErrUnsafe = errors.New("the log needs three replicas")
+	// ErrLazy: what the servers acknowledge can be lost with the power of all of them.
+	ErrLazy = errors.New("sync_interval is not always")
 	// ErrNoLog: nobody has created it.
 	ErrNoLog = errors.New("there is no such log: spool cluster init creates it")
 )
@@ -33,12 +36,25 @@ type Layout struct {
 	Name     string // letters, digits, - and _; "" is DefaultName
 	Shards   int    // streams that runs are spread over; 0 is one. As many as there are servers is a good number
 	Replicas int    // of each message; 0 is three
+	Flushes  bool   // the servers are known to flush before they acknowledge
+}
+
+// safe says why what the log acknowledges can be lost; nil where it cannot.
+func (l Layout) safe() error {
+	if l.Replicas < SafeReplicas {
+		return fmt.Errorf("%w: it has %d", ErrUnsafe, l.Replicas)
+	}
+	if !l.Flushes {
+		return fmt.Errorf("%w, as far as is known", ErrLazy)
+	}
+	return nil
 }
 
 // The streams' metadata.
 const (
-	metaShards = "spool.shards"
-	metaFormat = "spool.format"
+	metaShards  = "spool.shards"
+	metaFormat  = "spool.format"
+	metaFlushes = "spool.flushes"
 )
 
 func (l Layout) complete() (Layout, error) {
@@ -49,7 +65,7 @@ func (l Layout) complete() (Layout, error) {
 		l.Shards = 1
 	}
 	if l.Replicas == 0 {
-		l.Replicas = safeReplicas
+		l.Replicas = SafeReplicas
 	}
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 	if strings.Trim(l.Name, letters) != "" {
@@ -77,13 +93,14 @@ func (l Layout) place(id ulid.ULID) (stream, subject string) {
 	return l.runs(k), l.under(k) + id.String()
 }
 
-// Init creates the log's streams. Again it changes nothing but the replicas of them.
+// Init creates the log's streams. Again it changes nothing but their replicas, and what is known of their
+// servers.
 func Init(ctx context.Context, nc *nats.Conn, l Layout) error {
 	l, err := l.complete()
 	if err != nil {
 		return err
 	}
-	js, err := jetstream.New(nc)
+	js, err := open(nc)
 	if err != nil {
 		return err
 	}
@@ -104,7 +121,7 @@ func (l Layout) streams() []jetstream.StreamConfig {
 		Discard: jetstream.DiscardNew, // never an old event for a new one
 		// The commit's own condition is what keeps it from being stored twice.
 		Duplicates: time.Second,
-		Metadata:   map[string]string{metaShards: strconv.Itoa(l.Shards), metaFormat: strconv.Itoa(format)},
+		Metadata:   map[string]string{metaShards: strconv.Itoa(l.Shards), metaFormat: strconv.Itoa(format), metaFlushes: strconv.FormatBool(l.Flushes)},
 	}
 	keys, nodes := base, base
 	keys.Name, keys.Subjects, keys.MaxMsgsPerSubject = l.keys(), []string{l.Name + ".key.>"}, 1
@@ -121,10 +138,15 @@ func (l Layout) streams() []jetstream.StreamConfig {
 	return append(all, nodes, keys) // keys last: it says that all are there
 }
 
+// ReadLayout is how the log of that name was created, or ErrNoLog; "" is DefaultName.
+func ReadLayout(ctx context.Context, nc *nats.Conn, name string) (Layout, error) {
+	return readLayout(ctx, nc, cmp.Or(name, DefaultName))
+}
+
 // readLayout is how the log of that name was created.
 func readLayout(ctx context.Context, nc *nats.Conn, name string) (Layout, error) {
 	l := Layout{Name: name}
-	js, err := jetstream.New(nc)
+	js, err := open(nc)
 	if err != nil {
 		return l, err
 	}
@@ -143,7 +165,7 @@ func readLayout(ctx context.Context, nc *nats.Conn, name string) (Layout, error)
 	if err != nil || l.Shards < 1 {
 		return l, fmt.Errorf("shards %q: want a number from 1 on", c.Metadata[metaShards])
 	}
-	l.Replicas = c.Replicas
+	l.Replicas, l.Flushes = c.Replicas, c.Metadata[metaFlushes] == strconv.FormatBool(true)
 	for k := range l.Shards {
 		stream, err := js.Stream(ctx, l.runs(k))
 		if err != nil {

@@ -84,6 +84,13 @@ func (l *lease) run() {
 	}
 }
 
+// held reports whether the others still hear this node.
+func (l *lease) held() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.last) < l.s.cfg.Lease
+}
+
 // settled reports whether this node has been heard for so long that every living one was, too: after an
 // outage of the servers all leases are over, and it is not said yet who is dead.
 func (l *lease) settled() bool {
@@ -111,24 +118,12 @@ func (l *lease) end() {
 
 // living are the owners that hold a lease, as the leader of their stream knows.
 func (s *Store) living(ctx context.Context) (map[string]bool, error) {
-	answer, err := s.ask(ctx, "$JS.API.STREAM.INFO."+s.layout.nodes(), map[string]string{"subjects_filter": ">"})
+	state, err := s.state(ctx, s.layout.nodes(), ">")
 	if err != nil {
-		return nil, err
-	}
-	var a struct {
-		Error *apiError `json:"error"`
-		State struct {
-			Subjects map[string]uint64 `json:"subjects"`
-		} `json:"state"`
-	}
-	if err := json.Unmarshal(answer.Data, &a); err != nil {
-		return nil, fmt.Errorf("decode leases: %w", err)
-	}
-	if a.Error != nil {
-		return nil, fmt.Errorf("read leases: %w", a.Error)
+		return nil, fmt.Errorf("read leases: %w", err)
 	}
 	living := map[string]bool{s.owner: true}
-	for subject := range a.State.Subjects {
+	for subject := range state.Subjects {
 		living[subject[strings.LastIndexByte(subject, '.')+1:]] = true
 	}
 	return living, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,6 +20,9 @@ var errConflict = errors.New("the subject has changed")
 // nonce names a commit, so that it is known again.
 func (s *Store) nonce() string { return s.owner + "." + strconv.FormatInt(s.commits.Add(1), 36) }
 
+// isOurs reports whether this node made the commit.
+func (s *Store) isOurs(nonce string) bool { return strings.HasPrefix(nonce, s.owner+".") }
+
 // publish stores msgs, all or none, if the last message of their subject is the one at expect, and
 // returns the sequence of the last of them. It returns when it knows: nil, or errConflict where another
 // commit came first; only its context or Close end it earlier.
@@ -27,8 +31,13 @@ func (s *Store) nonce() string { return s.owner + "." + strconv.FormatInt(s.comm
 // message after expect tells. It is ours, and all is well; it is another's, and ours can never come; or
 // there is none, and the same is sent again. Should two of them arrive, the second does not pass.
 func (s *Store) publish(ctx context.Context, stream string, expect uint64, nonce string, msgs []*nats.Msg) (uint64, error) {
+	size := 0
+	for _, m := range msgs {
+		size += len(m.Data)
+	}
+	sending := paceWait * time.Duration(size>>20)
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
-		seq, err := s.send(ctx, msgs, wait)
+		seq, err := s.send(ctx, msgs, wait+sending)
 		if err == nil {
 			return seq, nil
 		}

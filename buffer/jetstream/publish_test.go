@@ -8,12 +8,13 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/test/servers"
 )
 
 // alone is a node with a log of one replica.
 func alone(t *testing.T) *Store {
 	t.Helper()
-	urls := single(t).ClientURL()
+	urls := servers.Single(t).ClientURL()
 	if err := initLog(t, urls, Layout{Replicas: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestClaim_OfATakenIDIsVoid(t *testing.T) {
 }
 
 func TestOpen_Refusals(t *testing.T) {
-	urls := single(t).ClientURL()
+	urls := servers.Single(t).ClientURL()
 	if _, err := Open(t.Context(), Config{Conn: dial(t, urls)}); !errors.Is(err, ErrNoLog) {
 		t.Fatalf("a log that nobody has created: %v", err)
 	}

@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,6 @@ import (
 
 // pageChunks bounds a page, however small its chunks are.
 const pageChunks = 8192
-
-// lateTries is how often what this node was told of is looked for: a replica may have told of a message
-// that is committed, and that the leader has not stored yet.
-const lateTries = 40
 
 // errGap: where the chunk should be there is another, or none.
 var errGap = errors.New("chunk is not where it should be")
@@ -70,19 +67,28 @@ func (s *Store) page(ctx context.Context, e *entry, from int64, max int) (buffer
 		}
 	}
 	chunks, err := s.chunks(ctx, e, from, max)
-	for n := 0; errors.Is(err, errGap) && e.run.State != buffer.Released && n < lateTries; n++ {
-		if err = s.wait(ctx, unled); err == nil {
-			chunks, err = s.chunks(ctx, e, from, max)
-		}
+	if errors.Is(err, errGap) {
+		chunks, err = s.late(ctx, e, from, max)
 	}
-	if errors.Is(err, errGap) && e.run.State == buffer.Released {
-		return page, buffer.ErrReleased // being swept, from the beginning on
+	if errors.Is(err, errGap) { // perhaps it is being swept, from the beginning on, and this node has not heard of it
+		if v, lost := s.load(ctx, e.run.ID); lost != nil || v.Run.State == buffer.Released {
+			return page, cmp.Or(lost, buffer.ErrReleased)
+		}
 	}
 	if err != nil {
 		return buffer.Page{}, s.readError(fmt.Sprintf("run %s at %d", e.run.ID, from), err)
 	}
 	page.Chunks = chunks
 	return page, nil
+}
+
+// late is chunks once the leader has stored all that e knows of: a replica may have told of it before.
+func (s *Store) late(ctx context.Context, e *entry, from int64, max int) ([]buffer.Chunk, error) {
+	stream, _ := s.layout.place(e.run.ID)
+	if err := s.reached(ctx, stream, e.seq); err != nil {
+		return nil, err
+	}
+	return s.chunks(ctx, e, from, max)
 }
 
 // chunks reads those from position from on, up to the run's head as e has it.

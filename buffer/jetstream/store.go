@@ -46,7 +46,8 @@ type Config struct {
 	Reap  time.Duration    // between two looks for dead nodes; 0 is 500 ms, below 0 none: Recover is for the caller
 	Now   func() time.Time // nil is time.Now
 
-	// UnsafeDurability takes a log that has fewer than three replicas.
+	// UnsafeDurability takes a log that has fewer than three replicas, or whose servers are not known to
+	// flush what they acknowledge.
 	UnsafeDurability bool
 }
 
@@ -64,6 +65,7 @@ type Store struct {
 	index  *index
 	bells  *bell.Bells
 	halts  halts
+	seals  seals
 
 	commits atomic.Int64
 	base    context.Context // ends with Close
@@ -75,23 +77,28 @@ type Store struct {
 var _ buffer.Store = (*Store)(nil)
 
 // Open joins the cluster as a node of its own: it takes a lease, and reads which runs there are. It
-// refuses a log that Init has not created, and one that would not survive a server
-// (ErrUnsafe). The connection is closed where it fails.
+// refuses a log that Init has not created, one that would not survive a server
+// (ErrUnsafe), and one that would not survive the power of all of them (ErrLazy). The connection is closed where it fails.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
-	base, cancel := context.WithCancel(context.Background())
-	s := &Store{
-		cfg: cfg, log: cfg.Log, nc: cfg.Conn, owner: ulid.MustNew(ulid.Now(), rand.Reader).String(),
-		index: newIndex(), bells: bell.New(), halts: halts{until: map[ulid.ULID]time.Time{}}, base: base, cancel: cancel,
-	}
+	s := newStore(cfg)
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log %s: %w", cfg.Name, err), s.Close())
 	}
 	s.log.Info("log opened", zap.String("name", cfg.Name), zap.Int("shards", s.layout.Shards), zap.String("owner", s.owner), zap.Int("runs", s.index.len()))
 	return s, nil
+}
+
+func newStore(cfg Config) *Store {
+	base, cancel := context.WithCancel(context.Background())
+	return &Store{
+		cfg: cfg, log: cfg.Log, nc: cfg.Conn, owner: ulid.MustNew(ulid.Now(), rand.Reader).String(),
+		index: newIndex(), bells: bell.New(), base: base, cancel: cancel,
+		halts: halts{until: map[ulid.ULID]time.Time{}}, seals: seals{of: map[ulid.ULID]chan struct{}{}},
+	}
 }
 
 func (c Config) complete() (Config, error) {
@@ -124,8 +131,8 @@ func (s *Store) open(ctx context.Context) error {
 	if s.layout, err = readLayout(ctx, s.nc, s.cfg.Name); err != nil {
 		return err
 	}
-	if s.layout.Replicas < safeReplicas && !s.cfg.UnsafeDurability {
-		return fmt.Errorf("%w: it has %d", ErrUnsafe, s.layout.Replicas)
+	if err := s.layout.safe(); err != nil && !s.cfg.UnsafeDurability {
+		return err
 	}
 	if s.lease, err = takeLease(ctx, s); err != nil {
 		return err
@@ -133,14 +140,22 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.heedHalts(); err != nil {
 		return fmt.Errorf("heed halts: %w", err)
 	}
-	for k := range s.layout.Shards {
-		if err := s.follow(ctx, k); err != nil {
-			return err
-		}
+	if err := s.join(ctx); err != nil {
+		return err
 	}
 	s.done.Go(s.poll)
 	if s.cfg.Reap > 0 {
 		s.done.Go(s.reap)
+	}
+	return nil
+}
+
+// join reads which runs there are, and hears of what becomes of them from then on.
+func (s *Store) join(ctx context.Context) error {
+	for k := range s.layout.Shards {
+		if err := s.follow(ctx, k); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -153,10 +168,10 @@ func (s *Store) Close() error {
 		s.done.Wait()
 		if s.lease != nil {
 			s.lease.end()
+			s.log.Info("log closed", zap.String("owner", s.owner))
 		}
 		s.bells.Close()
 		s.nc.Close()
-		s.log.Info("log closed", zap.String("owner", s.owner))
 	})
 	return nil
 }
@@ -183,6 +198,18 @@ func (s *Store) poll() {
 
 // now is the clock in the resolution that the SQLite engine has too.
 func (s *Store) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Millisecond) }
+
+// Ready says why nothing can be stored now: the servers have not heard this node for as long as it takes
+// to be given up for dead.
+func (s *Store) Ready() error {
+	if err := s.closed(); err != nil {
+		return err
+	}
+	if !s.lease.held() {
+		return fmt.Errorf("%w: its servers do not answer", buffer.ErrStorage)
+	}
+	return nil
+}
 
 // closed is ErrClosed after Close.
 func (s *Store) closed() error {

@@ -18,6 +18,7 @@ type version struct {
 	seq    uint64 // of the commit's last message; 0 before the first
 	first  uint64 // of the first message of that message's pack
 	rec    uint64 // where the record is
+	nonce  string // of the commit
 }
 
 // draft is what a commit makes of a version.
@@ -47,7 +48,7 @@ func (s *Store) load(ctx context.Context, id ulid.ULID) (version, error) {
 
 // versionAt is the version that the last message of a commit made.
 func (s *Store) versionAt(ctx context.Context, stream string, m message) (version, error) {
-	v := version{seq: m.seq, first: m.seq - uint64(m.Part), rec: m.Rec}
+	v := version{seq: m.seq, first: m.seq - uint64(m.Part), rec: m.Rec, nonce: m.Nonce}
 	holds := m
 	if v.rec == 0 {
 		v.rec = m.seq
@@ -135,7 +136,7 @@ func (s *Store) commit(ctx context.Context, from version, d draft, nonce string)
 		s.index.note(d.Run.ID, d.Run.Head, seq+1-uint64(len(msgs)))
 	}
 	last := len(all[len(all)-1].body)
-	v := version{record: d.record, seq: seq, first: seq - uint64(max(0, (last-1)/maxBody)), rec: common.Rec}
+	v := version{record: d.record, seq: seq, first: seq - uint64(max(0, (last-1)/maxBody)), rec: common.Rec, nonce: nonce}
 	if v.rec == 0 {
 		v.rec = seq
 	}
@@ -146,8 +147,12 @@ func (s *Store) commit(ctx context.Context, from version, d draft, nonce string)
 
 // learn puts a version into the index, and wakes who waits for it.
 func (s *Store) learn(v version) {
-	if s.index.put(v) {
-		s.bells.Ring(v.Run.ID)
+	if !s.index.put(v) {
+		return
+	}
+	s.bells.Ring(v.Run.ID)
+	if !v.Run.State.Live() {
+		s.seals.end(v.Run.ID, s.isOurs(v.nonce))
 	}
 }
 

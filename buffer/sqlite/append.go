@@ -16,6 +16,9 @@ type runLog struct {
 	owner int64
 }
 
+// Sealed implements buffer.Log: the folder is this process's alone.
+func (l *runLog) Sealed() <-chan struct{} { return nil }
+
 // Append implements buffer.Log. If its context ends first, the chunks may be committed all the same.
 func (l *runLog) Append(ctx context.Context, chunks [][]byte, state buffer.State, c buffer.Closing) error {
 	size := len(c.Partial)
