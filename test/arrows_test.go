@@ -12,7 +12,7 @@ const module = "github.com/spool-dev/spool"
 // arrows says which packages of the service each one may import, directly. Imports go down: no
 // package knows who listens to it.
 var arrows = map[string][]string{
-	"cmd/spool":        {"api", "api/client", "api/console", "api/trace", "api/wire", "buffer", "buffer/frame", "buffer/provider", "buffer/sqlite"},
+	"cmd/spool":        {"api", "api/client", "api/console", "api/trace", "api/wire", "buffer", "buffer/frame", "buffer/jetstream", "buffer/provider", "buffer/sqlite"},
 	"api/trace":        {"buffer", "buffer/policy", "buffer/provider"},
 	"api":              {"api/console", "api/wire", "resume", "buffer", "buffer/frame", "buffer/policy", "buffer/provider"},
 	"api/console":      {"tail", "buffer", "buffer/provider"},
