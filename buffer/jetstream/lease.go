@@ -44,7 +44,7 @@ func (l *lease) subject() string { return l.s.layout.Name + ".node." + l.s.owner
 func (l *lease) renew(ctx context.Context) error {
 	m := &nats.Msg{Subject: l.subject(), Header: nats.Header{}}
 	m.Header.Set("Nats-TTL", l.s.cfg.Lease.String())
-	answer, err := l.s.once(ctx, m, l.s.cfg.Lease)
+	answer, err := l.s.once(ctx, m, l.s.cfg.Lease/2)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (l *lease) renew(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if now.Sub(l.last) > l.s.cfg.Lease {
+	if now.Sub(l.last) > l.s.cfg.Lease/2 { // the servers were silent: others may have been heard even less
 		l.since = now
 	}
 	l.last = now
@@ -97,7 +97,7 @@ func (l *lease) settled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	return now.Sub(l.last) < l.s.cfg.Lease && now.Sub(l.since) > 2*l.s.cfg.Lease
+	return now.Sub(l.last) < l.s.cfg.Lease/2 && now.Sub(l.since) > 2*l.s.cfg.Lease
 }
 
 // end gives the lease back at once. Without an answer it ends by itself.
