@@ -36,6 +36,7 @@ func (s *Store) follow(ctx context.Context, k int) error {
 		known()
 	}
 	following, err := cons.Consume(func(m jetstream.Msg) {
+		s.deaf[k].Store(false)
 		meta, err := m.Metadata()
 		if err == nil {
 			err = s.told(stream, m, meta.Sequence.Stream)
@@ -46,7 +47,11 @@ func (s *Store) follow(ctx context.Context, k int) error {
 		if meta != nil && meta.NumPending == 0 {
 			known()
 		}
-	})
+	}, jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+		if !s.deaf[k].Swap(true) && s.base.Err() == nil {
+			s.log.Warn("stream is not followed: its leader is asked", zap.String("stream", stream), zap.Error(err))
+		}
+	}))
 	if err != nil {
 		return fmt.Errorf("follow %s: %w", stream, err)
 	}

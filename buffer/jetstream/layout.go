@@ -21,6 +21,9 @@ const DefaultName = "spool"
 // SafeReplicas is how many copies survive the loss of one.
 const SafeReplicas = 3
 
+// maxShards is more than there are servers in a cluster.
+const maxShards = 64
+
 // Why a log is refused.
 var (
 	// ErrUnsafe: what it acknowledges can be lost with one server.
@@ -71,8 +74,8 @@ func (l Layout) complete() (Layout, error) {
 	if strings.Trim(l.Name, letters) != "" {
 		return l, fmt.Errorf("name %q: want letters, digits, - and _", l.Name)
 	}
-	if l.Shards < 1 || l.Shards > 64 {
-		return l, fmt.Errorf("shards %d: want 1 to 64", l.Shards)
+	if l.Shards < 1 || l.Shards > maxShards {
+		return l, fmt.Errorf("shards %d: want 1 to %d", l.Shards, maxShards)
 	}
 	if l.Replicas < 1 || l.Replicas > 5 {
 		return l, fmt.Errorf("replicas %d: want 1 to 5", l.Replicas)
@@ -85,11 +88,16 @@ func (l Layout) nodes() string      { return l.Name + "_NODES" }
 func (l Layout) runs(k int) string  { return l.Name + "_RUNS_" + strconv.Itoa(k) }
 func (l Layout) under(k int) string { return l.Name + ".run." + strconv.Itoa(k) + "." }
 
-// place is where the run's messages are.
-func (l Layout) place(id ulid.ULID) (stream, subject string) {
+// shard is which of the streams has the run.
+func (l Layout) shard(id ulid.ULID) int {
 	h := fnv.New32a()
 	_, _ = h.Write(id[:]) // a hash takes everything
-	k := int(h.Sum32() % uint32(l.Shards))
+	return int(h.Sum32() % uint32(l.Shards))
+}
+
+// place is where the run's messages are.
+func (l Layout) place(id ulid.ULID) (stream, subject string) {
+	k := l.shard(id)
 	return l.runs(k), l.under(k) + id.String()
 }
 
@@ -117,6 +125,8 @@ func Init(ctx context.Context, nc *nats.Conn, l Layout) error {
 
 func (l Layout) streams() []jetstream.StreamConfig {
 	base := jetstream.StreamConfig{
+		// Not compressed: a server that is killed while it packs a block cannot read its replica again
+		// ("s2: unsupported input", 2.15.3).
 		Replicas: l.Replicas, Storage: jetstream.FileStorage, AllowDirect: true,
 		Discard: jetstream.DiscardNew, // never an old event for a new one
 		// The commit's own condition is what keeps it from being stored twice.
@@ -132,7 +142,6 @@ func (l Layout) streams() []jetstream.StreamConfig {
 	for k := range l.Shards {
 		runs := base
 		runs.Name, runs.Subjects, runs.AllowAtomicPublish = l.runs(k), []string{l.under(k) + ">"}, true
-		runs.Compression = jetstream.S2Compression
 		all = append(all, runs)
 	}
 	return append(all, nodes, keys) // keys last: it says that all are there
@@ -162,8 +171,8 @@ func readLayout(ctx context.Context, nc *nats.Conn, name string) (Layout, error)
 		return l, fmt.Errorf("format %q: this program knows %d", c.Metadata[metaFormat], format)
 	}
 	l.Shards, err = strconv.Atoi(c.Metadata[metaShards])
-	if err != nil || l.Shards < 1 {
-		return l, fmt.Errorf("shards %q: want a number from 1 on", c.Metadata[metaShards])
+	if err != nil || l.Shards < 1 || l.Shards > maxShards {
+		return l, fmt.Errorf("shards %q: want a number from 1 to %d", c.Metadata[metaShards], maxShards)
 	}
 	l.Replicas, l.Flushes = c.Replicas, c.Metadata[metaFlushes] == strconv.FormatBool(true)
 	for k := range l.Shards {

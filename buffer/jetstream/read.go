@@ -35,7 +35,7 @@ func (s *Store) Read(ctx context.Context, id ulid.ULID, from int64, max int) (bu
 		return buffer.Page{}, err
 	}
 	e, known := s.index.get(id)
-	if !known || from > e.run.Head {
+	if !known || from > e.run.Head || from == e.run.Head && s.unheard(e) {
 		if _, err := s.load(ctx, id); err != nil {
 			return buffer.Page{}, err
 		}
@@ -44,6 +44,11 @@ func (s *Store) Read(ctx context.Context, id ulid.ULID, from int64, max int) (bu
 		}
 	}
 	return s.page(ctx, e, from, max)
+}
+
+// unheard reports whether there may be more of a run than this node is told of.
+func (s *Store) unheard(e *entry) bool {
+	return e.run.State.Live() && s.deaf[s.layout.shard(e.run.ID)].Load()
 }
 
 func (s *Store) page(ctx context.Context, e *entry, from int64, max int) (buffer.Page, error) {

@@ -66,6 +66,7 @@ type Store struct {
 	bells  *bell.Bells
 	halts  halts
 	seals  seals
+	deaf   [maxShards]atomic.Bool // by shard: nobody has told of its messages of late
 
 	commits atomic.Int64
 	base    context.Context // ends with Close
