@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spool-dev/spool/test/fakellm"
+	"github.com/spool-dev/spool/test/program"
 )
 
 // size is how many servers and how many nodes there are.
@@ -36,16 +37,6 @@ type fleet struct {
 	log     *os.File
 }
 
-// build makes the binary as it is shipped.
-func build(ctx context.Context, dir string) (string, error) {
-	binary := filepath.Join(dir, "spool")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/spool-dev/spool/cmd/spool").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return binary, nil
-}
-
 // newFleet builds Spool, and starts all. What has started is ended by close, also after an error.
 func newFleet(ctx context.Context, dir string, config fakellm.Config) (*fleet, error) {
 	f := &fleet{dir: dir}
@@ -53,7 +44,7 @@ func newFleet(ctx context.Context, dir string, config fakellm.Config) (*fleet, e
 	if f.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
 		return f, err
 	}
-	if f.binary, err = build(ctx, dir); err != nil {
+	if f.binary, err = program.Build(ctx, dir, "cmd/spool"); err != nil {
 		return f, err
 	}
 	if f.fake, err = fakellm.New(loopback+":0", config); err != nil {

@@ -9,39 +9,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/spool-dev/spool/test/program"
 )
 
 // patience is how long anything may take before the test gives it up as hung.
 const patience = 30 * time.Second
 
-const program = "github.com/spool-dev/spool/cmd/spool"
-
-// sources lists the files of this module that the binary is made of.
-const sources = `{{if .Module}}{{if .Module.Main}}{{range .GoFiles}}{{$.Dir}}/{{.}}
-{{end}}{{range .EmbedFiles}}{{$.Dir}}/{{.}}
-{{end}}{{end}}{{end}}`
-
-// build makes the binary as it is shipped, without the race detector. It looks at each of the
-// sources, so that go test does not take an old result for one of theirs.
+// build makes the binary as it is shipped.
 func build(t *testing.T) string {
 	t.Helper()
-	list, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", sources, program).Output()
+	binary, err := program.Build(t.Context(), t.TempDir(), "cmd/spool")
 	if err != nil {
-		t.Fatal("go list: ", err)
-	}
-	for file := range strings.FieldsFuncSeq(string(list), func(r rune) bool { return r == '\n' }) {
-		if _, err := os.Stat(file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	binary := filepath.Join(t.TempDir(), "spool")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, program).CombinedOutput()
-	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+		t.Fatal(err)
 	}
 	return binary
 }
