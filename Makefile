@@ -6,13 +6,14 @@ DATA    ?= ./data
 IMAGE   ?= spool
 FUZZTIME ?= 10s
 DURATION ?= 1m
+TIMES   ?= 5
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-litestream test-browser drill faults soak fuzz bench bench-peers docs packages lint fmt vet staticcheck vulncheck fix reference tidy check image clean
+.PHONY: help build run demo test test-litestream test-browser drill faults soak fuzz bench bench-peers bench-cluster cluster-demo cluster-matrix docs packages lint fmt vet staticcheck vulncheck fix reference tidy check image clean
 
 help: ## Print the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build bin/spool, a static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/spool ./cmd/spool
@@ -80,6 +81,15 @@ tidy: ## … go.mod is tidy
 
 check: build ## Verify the stored invariants of DATA (./data)
 	bin/spool check $(DATA)
+
+bench-cluster: ## Measure three NATS servers and three nodes on this machine's loopback
+	go run ./test/cluster bench $(BENCH)
+
+cluster-demo: ## End servers and nodes of a cluster while answers come, and count what is lost
+	go run ./test/cluster
+
+cluster-matrix: ## … each way TIMES times (TIMES=5)
+	go run ./test/cluster matrix --times $(TIMES)
 
 docs: ## Build the site of docs/ into dist/site
 	go run ./test/docs dist/site

@@ -52,6 +52,7 @@ func (l Limits) withDefaults() Limits {
 // Server answers the HTTP contract over a store and its runs.
 type Server struct {
 	Store     buffer.Store
+	Ready     func() error // why the log takes nothing now; nil is always ready
 	Runs      *buffer.Runs
 	Client    *provider.Client
 	Callers   *Callers
@@ -145,6 +146,12 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if !s.Runs.Writable() {
 		writeProblem(w, buffer.ErrStorage)
 		return
+	}
+	if s.Ready != nil {
+		if err := s.Ready(); err != nil {
+			writeProblem(w, err)
+			return
+		}
 	}
 	for _, err := range s.Store.List(r.Context(), buffer.Filter{Limit: 1}) {
 		if err != nil {

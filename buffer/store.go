@@ -103,6 +103,9 @@ type Log interface {
 
 	// Attempt commits one row of the ledger, new or completed (the same N again).
 	Attempt(ctx context.Context, a Attempt) error
+
+	// Sealed is closed soon after another process has ended the run. It is nil where no other can.
+	Sealed() <-chan struct{}
 }
 
 // Filter picks runs. Zero fields do not filter.

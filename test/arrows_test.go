@@ -12,21 +12,23 @@ const module = "github.com/spool-dev/spool"
 // arrows says which packages of the service each one may import, directly. Imports go down: no
 // package knows who listens to it.
 var arrows = map[string][]string{
-	"cmd/spool":       {"api", "api/client", "api/console", "api/trace", "api/wire", "buffer", "buffer/frame", "buffer/provider", "buffer/sqlite"},
-	"api/trace":       {"buffer", "buffer/policy", "buffer/provider"},
-	"api":             {"api/console", "api/wire", "resume", "buffer", "buffer/frame", "buffer/policy", "buffer/provider"},
-	"api/console":     {"tail", "buffer", "buffer/provider"},
-	"api/client":      {"api/wire", "buffer/frame"},
-	"api/wire":        {},
-	"resume":          {"tail", "buffer", "buffer/provider"},
-	"tail":            {"buffer"},
-	"buffer":          {"buffer/frame", "buffer/policy", "buffer/provider"},
-	"buffer/frame":    {},
-	"buffer/policy":   {},
-	"buffer/provider": {"buffer/frame", "buffer/policy"},
-	"buffer/sqlite":   {"buffer", "buffer/frame", "buffer/policy", "buffer/provider", "migrations"},
-	"migrations":      {},
-	"examples":        {"api/client"},
+	"cmd/spool":        {"api", "api/client", "api/console", "api/trace", "api/wire", "buffer", "buffer/frame", "buffer/jetstream", "buffer/provider", "buffer/sqlite"},
+	"api/trace":        {"buffer", "buffer/policy", "buffer/provider"},
+	"api":              {"api/console", "api/wire", "resume", "buffer", "buffer/frame", "buffer/policy", "buffer/provider"},
+	"api/console":      {"tail", "buffer", "buffer/provider"},
+	"api/client":       {"api/wire", "buffer/frame"},
+	"api/wire":         {},
+	"resume":           {"tail", "buffer", "buffer/provider"},
+	"tail":             {"buffer"},
+	"buffer":           {"buffer/frame", "buffer/policy", "buffer/provider"},
+	"buffer/frame":     {},
+	"buffer/policy":    {},
+	"buffer/provider":  {"buffer/frame", "buffer/policy"},
+	"buffer/bell":      {},
+	"buffer/jetstream": {"buffer", "buffer/bell", "buffer/policy"},
+	"buffer/sqlite":    {"buffer", "buffer/bell", "buffer/frame", "buffer/policy", "buffer/provider", "migrations"},
+	"migrations":       {},
+	"examples":         {"api/client"},
 }
 
 func TestArrows_ImportsGoDown(t *testing.T) {

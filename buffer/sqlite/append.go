@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/oklog/ulid/v2"
 
@@ -16,6 +15,9 @@ type runLog struct {
 	id    ulid.ULID
 	owner int64
 }
+
+// Sealed implements buffer.Log: the folder is this process's alone.
+func (l *runLog) Sealed() <-chan struct{} { return nil }
 
 // Append implements buffer.Log. If its context ends first, the chunks may be committed all the same.
 func (l *runLog) Append(ctx context.Context, chunks [][]byte, state buffer.State, c buffer.Closing) error {
@@ -38,17 +40,11 @@ func (o *appendOp) apply(t *tx) (refusal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if d == nil || d.owner != o.log.owner || !d.run.State.Live() {
+	if d == nil || d.owner != o.log.owner {
 		return buffer.ErrSealed, nil
 	}
-	if !d.run.State.CanBecome(o.state) {
-		return fmt.Errorf("append: run is %s and cannot become %q", d.run.State, o.state), nil
-	}
-	if o.state == buffer.Completed && o.closing.Reason != "" {
-		return fmt.Errorf("append: a completed run has no reason, not %s", o.closing.Reason), nil
-	}
-	if a := o.closing.Attempt; a != nil && a.N < 1 {
-		return errAttemptNumber(a.N), nil
+	if refusal := d.run.Admits(o.state, o.closing); refusal != nil {
+		return refusal, nil
 	}
 	ok, err := t.change(d, o.state, o.closing, o.chunks)
 	if err == nil && !ok {
@@ -70,7 +66,7 @@ const (
 // by now. A run that stays as it is has nothing to change but its chunks, which come last.
 func (t *tx) change(d *draft, to buffer.State, c buffer.Closing, chunks [][]byte) (bool, error) {
 	before := d.run
-	after := t.next(before, to, c)
+	after := before.Next(to, c, t.now)
 	if to != before.State || after.Reason != before.Reason {
 		head, bytes := after.Head, after.Bytes
 		switch {
@@ -95,57 +91,6 @@ func (t *tx) change(d *draft, to buffer.State, c buffer.Closing, chunks [][]byte
 	d.run, d.changed = after, true
 	t.add(d, chunks)
 	return true, t.changeFacts(d, before, c)
-}
-
-// next is the run after a transition, but for its head.
-func (t *tx) next(r buffer.Run, to buffer.State, c buffer.Closing) buffer.Run {
-	r = closed(r, c)
-	if r.State == buffer.Idle && to != buffer.Idle && to != buffer.Failed {
-		r.Committed = t.now
-	}
-	if r.State.Live() && to.Ended() {
-		r.Outcome, r.Ended = to, t.now
-	}
-	if to == buffer.Completed {
-		r.Reason = ""
-	}
-	if to == buffer.Released {
-		r.Released = t.now
-	}
-	r.State = to
-	return r
-}
-
-// closed is r with the facts of c. Notes add up. Nothing is changed in place: readers share r's.
-func closed(r buffer.Run, c buffer.Closing) buffer.Run {
-	if c.Status != 0 {
-		r.Status = c.Status
-	}
-	if c.Header != nil {
-		r.Header = c.Header.Clone()
-	}
-	if c.Framing != "" {
-		r.Framing = c.Framing
-	}
-	if c.ProviderID != "" {
-		r.ProviderID = c.ProviderID
-	}
-	if c.Reason != "" {
-		r.Reason = c.Reason
-	}
-	if c.Partial != nil {
-		r.Partial = c.Partial
-	}
-	if c.Usage != nil {
-		u := *c.Usage
-		r.Usage = &u
-	}
-	for _, note := range c.Notes {
-		if !slices.Contains(r.Notes, note) {
-			r.Notes = append(slices.Clip(r.Notes), note)
-		}
-	}
-	return r
 }
 
 // changeFacts writes the wide columns where c has any, and with the end of the run the end of what is

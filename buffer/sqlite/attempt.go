@@ -14,8 +14,8 @@ import (
 // Attempt implements buffer.Log. A row that is there can also be completed after its run has ended,
 // since what was billed is worth knowing then too; a new one cannot be added.
 func (l *runLog) Attempt(ctx context.Context, a buffer.Attempt) error {
-	if a.N < 1 {
-		return errAttemptNumber(a.N)
+	if err := a.Valid(); err != nil {
+		return err
 	}
 	return l.s.queue.do(ctx, &attempt{log: l, a: a}, 1, 0)
 }
@@ -89,8 +89,6 @@ func (t *tx) completeAttempt(d *draft, a buffer.Attempt) (bool, error) {
 	}
 	return n > 0, nil
 }
-
-func errAttemptNumber(n int) error { return fmt.Errorf("attempt %d: they count from 1", n) }
 
 // attemptValues are those of attemptColumns.
 func attemptValues(a buffer.Attempt, key *dataKey) []any {

@@ -23,8 +23,8 @@ func (s *Store) Create(ctx context.Context, r buffer.Run) (buffer.Log, buffer.Ru
 		return nil, buffer.Run{}, fmt.Errorf("create run: negative TTL %s", r.TTL)
 	}
 	for _, a := range r.Attempts {
-		if a.N < 1 {
-			return nil, buffer.Run{}, fmt.Errorf("create run: %w", errAttemptNumber(a.N))
+		if err := a.Valid(); err != nil {
+			return nil, buffer.Run{}, fmt.Errorf("create run: %w", err)
 		}
 	}
 	o := &create{want: r}

@@ -59,17 +59,12 @@ func (o *end) try(t *tx, d *draft) (refusal error, done bool, err error) {
 	if d == nil {
 		return buffer.ErrNotFound, false, nil
 	}
-	to := d.run.State.Stopped(o.to)
-	switch {
-	case o.to == buffer.Released && d.run.State.Live():
-		return buffer.ErrLive, false, nil
-	case d.run.State == buffer.Released, d.run.State.Ended() && o.to != buffer.Released:
+	to, done, refusal := d.run.Ending(o.to)
+	if done {
 		o.run = d.run
-		return nil, true, nil
-	case !to.Ended() || !d.run.State.CanBecome(to):
-		return fmt.Errorf("seal: run is %s and cannot become %q", d.run.State, to), false, nil
-	case to == buffer.Completed:
-		return fmt.Errorf("seal: only the log itself can end as %s", to), false, nil
+	}
+	if done || refusal != nil {
+		return refusal, done, nil
 	}
 	done, err = t.change(d, to, buffer.Closing{Reason: o.reason}, nil)
 	if done {

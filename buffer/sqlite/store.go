@@ -26,6 +26,7 @@ import (
 	driver "modernc.org/sqlite"
 
 	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/buffer/bell"
 )
 
 // Config says where the log is and how it is kept.
@@ -62,7 +63,7 @@ type Store struct {
 	read    *sql.DB
 	queries *queries
 	window  *window
-	bells   *bells
+	bells   *bell.Bells
 	queue   *queue
 	writer  *writer
 	check   *checkpointer
@@ -140,7 +141,7 @@ func open(ctx context.Context, cfg Config, dir *folder) (_ *Store, err error) {
 	if err := migrate(ctx, dir.file(), cfg.Sync); err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: cfg.Log, dir: dir, keys: keys, window: newWindow(cfg.Window), bells: newBells(), queue: newQueue()}
+	s := &Store{cfg: cfg, log: cfg.Log, dir: dir, keys: keys, window: newWindow(cfg.Window), bells: bell.New(), queue: newQueue()}
 	s.read = openPool(dir.file(), readers, readerPragmas)
 	if s.queries, err = prepare(ctx, s.read); err == nil {
 		err = keys.covers(ctx, s.read)
@@ -169,7 +170,7 @@ func (s *Store) Close() error {
 		s.check.stop()
 		s.done.Wait()
 		s.window.ringAll()
-		s.bells.ringAll()
+		s.bells.Close()
 		s.ended = errors.Join(s.writer.end(), s.closeFiles(), s.dir.close())
 		s.log.Info("log closed", zap.Int64("owner", s.writer.owner), zap.Error(s.ended))
 	})
@@ -192,7 +193,7 @@ func (s *Store) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) {
 	if v := s.window.get(id); v != nil {
 		return v.bell, func() {}
 	}
-	changed, stop = s.bells.watch(id)
+	changed, stop = s.bells.Watch(id)
 	if v := s.window.get(id); v != nil { // it came in between, and perhaps rang before anybody listened
 		stop()
 		return v.bell, func() {}
@@ -203,7 +204,7 @@ func (s *Store) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) {
 // Wake implements buffer.Store.
 func (s *Store) Wake(id ulid.ULID) {
 	s.window.wake(id)
-	s.bells.ring(id)
+	s.bells.Ring(id)
 }
 
 // now is the clock in the resolution of the file, so that what is in memory equals what is stored.

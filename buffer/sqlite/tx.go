@@ -197,7 +197,7 @@ func (t *tx) show() {
 	}
 	for _, d := range t.order {
 		if d.changed {
-			t.w.s.bells.ring(d.run.ID)
+			t.w.s.bells.Ring(d.run.ID)
 		}
 	}
 }

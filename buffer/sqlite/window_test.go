@@ -96,25 +96,3 @@ func grow(w *window, id ulid.ULID, to buffer.State, size int) {
 	w.publish(d)
 	w.evict()
 }
-
-// A bell that nobody watches any more is not kept.
-func TestBells_AreForgotten(t *testing.T) {
-	b := newBells()
-	id := ulid.Make()
-	_, stop := b.watch(id)
-	rung, stopToo := b.watch(id)
-	stop()
-	stop()
-	b.ring(id)
-	<-rung
-	stopToo()
-	_, stop = b.watch(id)
-	stop()
-	if len(b.of) != 0 {
-		t.Fatalf("%d bells are kept", len(b.of))
-	}
-	b.ringAll()
-	late, stop := b.watch(id)
-	defer stop()
-	<-late
-}

@@ -104,7 +104,8 @@ var appends = map[string]func(*env){
 	},
 
 	"Append_ManyRunsAtOnce": func(v *env) {
-		const runs, commits = 200, 5
+		const commits = 5
+		runs := v.often(200)
 		var wg sync.WaitGroup
 		for range runs {
 			wg.Go(func() {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ var models = map[string]func(*env){
 	"Model": func(v *env) {
 		// Of the library's 100 rounds each takes a second under the race detector.
 		if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-			v.check(f.Value.Set("20"))
+			v.check(f.Value.Set(strconv.Itoa(v.often(20))))
 		}
 		rapid.Check(v.T, func(t *rapid.T) {
 			m := &model{env: v, t: t, runs: map[ulid.ULID]*modelRun{}, keys: map[string]ulid.ULID{}, caller: ulid.Make().String()}

@@ -130,7 +130,7 @@ var retentions = map[string]func(*env){
 	},
 
 	"Sweep_ManyRuns": func(v *env) {
-		const runs = 300
+		runs := v.often(300)
 		var wg sync.WaitGroup
 		for range runs {
 			wg.Go(func() {
@@ -150,7 +150,7 @@ var retentions = map[string]func(*env){
 		}
 		wg.Wait()
 		end := time.Now()
-		v.wantSwept(v.sweep(end), buffer.Swept{Released: runs, Chunks: runs})
+		v.wantSwept(v.sweep(end), buffer.Swept{Released: runs, Chunks: int64(runs)})
 		v.wantSwept(v.sweep(end.Add(buffer.KeyTTL)), buffer.Swept{Forgotten: runs})
 	},
 }

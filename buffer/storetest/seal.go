@@ -56,7 +56,7 @@ var seals = map[string]func(*env){
 		v.Logf("seed %d", seed)
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		var wg sync.WaitGroup
-		for range 100 {
+		for range v.often(100) {
 			pauses := rnd.IntN(300)
 			wg.Go(func() { v.sealAgainstAppend(pauses) })
 		}

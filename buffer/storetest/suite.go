@@ -24,6 +24,9 @@ type Engine struct {
 	// Abandon takes the data away from a store that is open, as if its process had died, so that it can
 	// be opened again. The store itself is not told, and goes on as a process does that was paused.
 	Abandon func(t *testing.T, s buffer.Store)
+	// Fewer divides how often the tests do what they do very often, for an engine that asks others over a
+	// network; 0 divides nothing.
+	Fewer int
 }
 
 // Run runs the whole suite. Each test has its own data, and ends with Check.
@@ -56,6 +59,9 @@ type env struct {
 
 // bound ends a wait that would mean a lost wake-up. No test measures anything with it.
 const bound = 30 * time.Second
+
+// often is n, or what the engine makes of it.
+func (v *env) often(n int) int { return n / max(1, v.e.Fewer) }
 
 func (v *env) ctx() context.Context { return v.Context() }
 

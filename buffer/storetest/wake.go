@@ -68,7 +68,8 @@ var wakes = map[string]func(*env){
 	},
 
 	"Watch_LosesNoWakeUp": func(v *env) {
-		const runs, commits = 75, 70
+		const commits = 70
+		runs := v.often(75)
 		var wg sync.WaitGroup
 		for range runs {
 			log, r := v.create(newRun())

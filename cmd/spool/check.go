@@ -2,14 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
+	"github.com/nats-io/nats.go"
+
+	"github.com/spool-dev/spool/buffer/jetstream"
 	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
 type checkCmd struct {
-	Data string `arg:"" help:"The data folder." type:"path" env:"SPOOL_DATA"`
+	Data string `arg:"" optional:"" help:"The data folder." type:"path" env:"SPOOL_DATA"`
+	storeFlags
 	keyed
 	output
 }
@@ -22,33 +27,68 @@ type checked struct {
 	Unread map[string]int64 `json:"unread,omitempty"` // the keys that were not given, and how many runs need each
 }
 
+// Validate is the command line's.
+func (c checkCmd) Validate() error {
+	if c.Store == "" && c.Data == "" {
+		return errors.New("give a data folder, or --store")
+	}
+	return nil
+}
+
 // Run prints what is broken, a line each, and fails if there is anything.
 func (c checkCmd) Run(ctx context.Context, out io.Writer) error {
+	what, found, err := c.look(ctx)
+	if err != nil {
+		return fmt.Errorf("check %s: %w", what, err)
+	}
+	err = c.print(out, found, func(w io.Writer) {
+		for _, line := range found.Broken {
+			fmt.Fprintln(w, line)
+		}
+		if found.OK {
+			fmt.Fprintln(w, "ok: every stored invariant holds")
+		}
+		if len(found.Unread) > 0 {
+			fmt.Fprintf(w, "not decrypted: the bytes of runs whose keys were not given: %s; --config names the file with encryption.keys\n", needed(found.Unread))
+		}
+	})
+	if err == nil && !found.OK {
+		err = fmt.Errorf("check %s: %d broken", what, len(found.Broken))
+	}
+	return err
+}
+
+// look checks the cluster's log, or the folder's, and says which it was.
+func (c checkCmd) look(ctx context.Context) (what string, found checked, err error) {
+	if c.Store == "" {
+		found, err = c.lookInto(ctx)
+		return c.Data, found, err
+	}
+	set, err := c.settings()
+	if err != nil {
+		return c.Store, found, err
+	}
+	err = set.connected(func(nc *nats.Conn) error {
+		broken, err := jetstream.Check(ctx, nc, set.Name)
+		found = checked{OK: len(broken) == 0, Broken: append([]string{}, broken...)}
+		return err
+	})
+	return set.where(), found, err
+}
+
+// lookInto checks the folder.
+func (c checkCmd) lookInto(ctx context.Context) (found checked, err error) {
 	keys, err := c.keys()
 	if err != nil {
-		return err
+		return found, err
 	}
 	broken, err := sqlite.Check(ctx, c.Data, keys...)
 	if err != nil {
-		return fmt.Errorf("check %s: %w", c.Data, err)
+		return found, err
 	}
-	var unread map[string]int64
+	found = checked{OK: len(broken) == 0, Broken: append([]string{}, broken...)}
 	if about, err := sqlite.Look(ctx, c.Data); err == nil { // a damaged log has been told of
-		unread = missing(about.Keys, keys)
+		found.Unread = missing(about.Keys, keys)
 	}
-	err = c.print(out, checked{len(broken) == 0, append([]string{}, broken...), unread}, func(w io.Writer) {
-		for _, line := range broken {
-			fmt.Fprintln(w, line)
-		}
-		if len(broken) == 0 {
-			fmt.Fprintln(w, "ok: every stored invariant holds")
-		}
-		if len(unread) > 0 {
-			fmt.Fprintf(w, "not decrypted: the bytes of runs whose keys were not given: %s; --config names the file with encryption.keys\n", needed(unread))
-		}
-	})
-	if err == nil && len(broken) > 0 {
-		err = fmt.Errorf("check %s: %d broken", c.Data, len(broken))
-	}
-	return err
+	return found, nil
 }

@@ -45,23 +45,30 @@ func document(app *kong.Application) string {
 	var b strings.Builder
 	b.WriteString(preface)
 	for _, c := range app.Children {
-		fmt.Fprintf(&b, "\n## spool %s\n\n%s\n", c.Name, c.Help)
-		if len(c.Positional)+len(c.Flags) == 0 {
-			continue
-		}
-		b.WriteString("\n| | variable | default | |\n| --- | --- | --- | --- |\n")
-		for _, a := range c.Positional {
-			row(&b, a.Summary(), a)
-		}
-		for _, f := range c.Flags {
-			name := "--" + f.Name
-			if !f.IsBool() {
-				name += " " + f.FormatPlaceHolder()
-			}
-			row(&b, name, f.Value)
-		}
+		command(&b, "##", c)
 	}
 	return b.String()
+}
+
+// command documents a command, and those that it has of its own.
+func command(b *strings.Builder, heading string, c *kong.Node) {
+	fmt.Fprintf(b, "\n%s spool %s\n\n%s\n", heading, c.Path(), c.Help)
+	if len(c.Positional)+len(c.Flags) > 0 {
+		b.WriteString("\n| | variable | default | |\n| --- | --- | --- | --- |\n")
+	}
+	for _, a := range c.Positional {
+		row(b, a.Summary(), a)
+	}
+	for _, f := range c.Flags {
+		name := "--" + f.Name
+		if !f.IsBool() {
+			name += " " + f.FormatPlaceHolder()
+		}
+		row(b, name, f.Value)
+	}
+	for _, sub := range c.Children {
+		command(b, heading+"#", sub)
+	}
 }
 
 func row(b *strings.Builder, name string, v *kong.Value) {

@@ -41,7 +41,11 @@ func (c doctorCmd) Run(ctx context.Context, app *kong.Kong) error {
 	all := configFindings(c.Serve.Config, set, err)
 	all = append(all, clockFindings()...)
 	all = append(all, openFiles())
-	all = append(all, folderFindings(ctx, set)...)
+	if set.Store.URL == "" {
+		all = append(all, folderFindings(ctx, set)...)
+	} else if err == nil {
+		all = append(all, storeFindings(ctx, set.Store)...)
+	}
 	if c.Providers && err == nil {
 		all = append(all, providerFindings(ctx, set)...)
 	}

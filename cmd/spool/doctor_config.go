@@ -20,7 +20,7 @@ func configFindings(path string, set settings, err error) []finding {
 	if err != nil {
 		return []finding{found(fail, "config", "%s", oneLine(err))}
 	}
-	all := []finding{found(good, "config", "listens on %s, data in %s", set.Listen, set.Data)}
+	all := []finding{found(good, "config", "listens on %s, data in %s", set.Listen, set.where())}
 	add := func(bad bool, format string, args ...any) {
 		if bad {
 			all = append(all, found(warn, "config", format, args...))

@@ -34,6 +34,8 @@ type cli struct {
 	Restore restoreCmd `cmd:"" help:"Make a data folder of a backup, checked before and after."`
 	Compact compactCmd `cmd:"" help:"Give the room of what was deleted back to the file system. The buffer must be stopped."`
 
+	Cluster clusterCmd `cmd:"" help:"Set up the log of more than one node."`
+
 	Config configCmd `cmd:"" help:"Check a configuration, or print all that there is to configure."`
 	Doctor doctorCmd `cmd:"" help:"Look for what would keep a buffer from working well on this machine."`
 	Bench  benchCmd  `cmd:"" help:"Measure in some seconds what a disk and this machine carry."`

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/spool-dev/spool/test/fakellm"
+	"github.com/spool-dev/spool/test/servers"
 )
 
 // The scripts of testdata/script run the program itself, as a shell does.
@@ -41,9 +42,19 @@ func TestProgram(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "refuses": refuses,
 			"serve": serveIt, "said": said, "asked": asked, "stops": stops, "says": says, "hup": hangsUp, "dies": dies, "call": call, "begin": begin, "refused": refused, "exported": exported,
-			"mode": mode, "remember": remember, "unchanged": unchanged, "store": store, "sql": change,
+			"mode": mode, "remember": remember, "unchanged": unchanged, "store": store, "nats": runServer(t), "sql": change,
 		},
 	})
+}
+
+// runServer is the command nats: it sets $NATS and $MONITOR to a NATS server of the test's, which flushes once an
+// hour.
+func runServer(t *testing.T) func(*testscript.TestScript, bool, []string) {
+	srv := servers.Single(t)
+	return func(ts *testscript.TestScript, _ bool, _ []string) {
+		ts.Setenv("NATS", srv.ClientURL())
+		ts.Setenv("MONITOR", servers.Monitor(srv))
+	}
 }
 
 // session is what the commands of one script keep between them.

@@ -14,7 +14,6 @@ import (
 	"github.com/spool-dev/spool/api"
 	"github.com/spool-dev/spool/api/client"
 	"github.com/spool-dev/spool/buffer"
-	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
 type runsCmd struct {
@@ -23,11 +22,11 @@ type runsCmd struct {
 	State  string `enum:",idle,streaming,completed,interrupted,cancelled,failed,released" default:"" placeholder:"STATE" help:"Only runs in this state: idle, streaming, completed, interrupted, cancelled, failed or released."`
 	Tag    string `placeholder:"NAME=VALUE" help:"Only runs with this tag."`
 	Of     string `name:"idempotency-key" placeholder:"KEY" help:"Only the run that this idempotency key names."`
-	Caller string `placeholder:"NAME" help:"Only runs of this caller; with --data, since a buffer shows its caller's own runs alone."`
+	Caller string `placeholder:"NAME" help:"Only runs of this caller; with --data or --store, since a buffer shows its caller's own runs alone."`
 	Limit  int    `default:"50" placeholder:"N" help:"How many at most; 0 is all."`
 }
 
-// listed is a run in a list. Only a folder tells its caller.
+// listed is a run in a list. Only a log tells its caller.
 type listed struct {
 	shown
 	Caller string `json:"caller,omitempty"`
@@ -41,8 +40,8 @@ func (c runsCmd) Run(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("--limit %d: must not be negative; 0 is all", c.Limit)
 	case c.Tag != "" && (!isPair || name == ""):
 		return fmt.Errorf("--tag %q: must be NAME=VALUE", c.Tag)
-	case c.Caller != "" && c.Data == "":
-		return errors.New("--caller: a buffer shows its caller's own runs alone; read its folder with --data")
+	case c.Caller != "" && c.asks():
+		return errors.New("--caller: a buffer shows its caller's own runs alone; read its folder with --data, or its cluster with --store")
 	}
 	all := []listed{}
 	err := c.each(ctx, buffer.Filter{
@@ -59,7 +58,7 @@ func (c runsCmd) Run(ctx context.Context, out io.Writer) error {
 
 // each yields runs until one is enough.
 func (c runsCmd) each(ctx context.Context, f buffer.Filter, yield func(listed) bool) error {
-	if c.Data == "" {
+	if c.asks() {
 		return c.act(ctx, func(ctx context.Context, b *client.Client) error {
 			for run, err := range b.List(ctx, client.Filter{State: c.State, Tag: c.Tag, Key: c.Of, Page: min(cmp.Or(c.Limit, 500), 500)}) {
 				if err != nil || !yield(listed{shown: shown{Run: run}}) {
@@ -69,7 +68,7 @@ func (c runsCmd) each(ctx context.Context, f buffer.Filter, yield func(listed) b
 			return nil
 		})
 	}
-	return c.fromFolder(ctx, func(r *sqlite.Reader) error {
+	return c.fromLog(ctx, func(r reading) error {
 		for run, err := range r.List(ctx, f) {
 			if err != nil {
 				return err

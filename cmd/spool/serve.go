@@ -34,13 +34,16 @@ type serveCmd struct {
 	Data        string   `env:"SPOOL_DATA" placeholder:"DIR" help:"Data folder, created where it is missing (default ./data)."`
 	Provider    []string `env:"SPOOL_PROVIDER" placeholder:"NAME[:DIALECT]=URL" help:"A provider and its base URL, without /v1; repeatable. Overrides a built-in one."`
 	Config      string   `env:"SPOOL_CONFIG" placeholder:"FILE" help:"YAML file with these settings and more; flags and variables outrank it."`
-	Sync        string   `env:"SPOOL_SYNC" placeholder:"full|normal" help:"full (default): what a reader saw survives a power cut. normal: it survives the death of the process only."`
-	Grace       string   `env:"SPOOL_GRACE" placeholder:"DURATION" help:"At shutdown, how long live runs may take to end; 0 (default) waits until they have."`
-	TLSCert     string   `name:"tls-cert" env:"SPOOL_TLS_CERT" placeholder:"FILE" help:"Certificate chain, PEM: serve TLS. With --tls-key."`
-	TLSKey      string   `name:"tls-key" env:"SPOOL_TLS_KEY" placeholder:"FILE" help:"Its private key, PEM."`
-	CORSOrigin  []string `name:"cors-origin" env:"SPOOL_CORS_ORIGIN" placeholder:"ORIGIN" help:"An origin whose pages may read answers; repeatable. None by default."`
-	TTL         string   `name:"ttl" env:"SPOOL_TTL" placeholder:"DURATION" help:"How long an ended run's chunks are kept where the call does not say (default 1h)."`
-	LogLevel    string   `env:"SPOOL_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info (default), warn or error."`
+	storeFlags
+	UnsafeDurability bool     `env:"SPOOL_UNSAFE_DURABILITY" help:"With --store: take a log that a server's end, or a power cut, can take acknowledged events from."`
+	Secret           string   `env:"SPOOL_SECRET" placeholder:"TEXT" help:"For run tokens and the hashes of credentials; the nodes of a cluster need the same. Else one is made in the data folder."`
+	Sync             string   `env:"SPOOL_SYNC" placeholder:"full|normal" help:"full (default): what a reader saw survives a power cut. normal: it survives the death of the process only."`
+	Grace            string   `env:"SPOOL_GRACE" placeholder:"DURATION" help:"At shutdown, how long live runs may take to end; 0 (default) waits until they have."`
+	TLSCert          string   `name:"tls-cert" env:"SPOOL_TLS_CERT" placeholder:"FILE" help:"Certificate chain, PEM: serve TLS. With --tls-key."`
+	TLSKey           string   `name:"tls-key" env:"SPOOL_TLS_KEY" placeholder:"FILE" help:"Its private key, PEM."`
+	CORSOrigin       []string `name:"cors-origin" env:"SPOOL_CORS_ORIGIN" placeholder:"ORIGIN" help:"An origin whose pages may read answers; repeatable. None by default."`
+	TTL              string   `name:"ttl" env:"SPOOL_TTL" placeholder:"DURATION" help:"How long an ended run's chunks are kept where the call does not say (default 1h)."`
+	LogLevel         string   `env:"SPOOL_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info (default), warn or error."`
 }
 
 const (
@@ -103,11 +106,7 @@ func (c *serveCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	keys, err := set.Encryption.keys()
-	if err != nil {
-		return err
-	}
-	store, err := sqlite.Open(ctx, sqlite.Config{Dir: set.Data, Sync: set.Sync, Window: set.Limits.Window, Log: log, Keys: keys, Fault: points.log()})
+	store, err := set.open(ctx, log, points.log())
 	if err != nil {
 		return err
 	}
@@ -125,8 +124,10 @@ func (c *serveCmd) Run() error {
 		metrics: api.NewMetrics(), address: listener.Addr(), points: points,
 	}
 	s.metrics.Recovered(sealed)
-	s.metrics.Disk(func() (used, free int64) { return measure(set.Data) })
-	s.metrics.Reusable(func() int64 { return reusable(store) })
+	if log, ok := store.(*sqlite.Store); ok {
+		s.metrics.Disk(func() (used, free int64) { return measure(set.Data) })
+		s.metrics.Reusable(func() int64 { return reusable(log) })
+	}
 	if admin != nil {
 		s.admin, s.record = admin.Addr(), console.NewRecord(s.metrics.Gatherer(), log)
 	}
@@ -138,7 +139,7 @@ func (c *serveCmd) Run() error {
 		where = zap.Stringer("admin", admin.Addr())
 		stopAdmin = serveAdmin(admin, s.record, &s.back, log)
 	}
-	log.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("data", set.Data),
+	log.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("data", set.where()),
 		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.Bool("tls", set.TLS.Cert != ""), where, zap.String("version", version))
 	notify(ready, log) // what comes from here on is answered
 	return s.serve(ctx, edge, newServer(&s.front, set.Limits, log), stopAdmin)

@@ -64,7 +64,7 @@ func serveIt(ts *testscript.TestScript, _ bool, args []string) {
 // variables are the ones that the script has set for the program, and no others.
 func variables(ts *testscript.TestScript) []string {
 	vars := []string{"PATH=" + os.Getenv("PATH")}
-	for _, name := range []string{"LISTEN", "DATA", "PROVIDER", "CONFIG", "SYNC", "GRACE", "TTL", "LOG_LEVEL", "ADMIN_LISTEN", "ADMIN_KEY", "DIGITS"} {
+	for _, name := range []string{"LISTEN", "DATA", "PROVIDER", "CONFIG", "SYNC", "GRACE", "TTL", "LOG_LEVEL", "ADMIN_LISTEN", "ADMIN_KEY", "DIGITS", "SECRET", "STORE"} {
 		if v := ts.Getenv("SPOOL_" + name); v != "" {
 			vars = append(vars, "SPOOL_"+name+"="+v)
 		}

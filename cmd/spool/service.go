@@ -11,8 +11,8 @@ import (
 	"github.com/spool-dev/spool/api/console"
 	"github.com/spool-dev/spool/api/trace"
 	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/buffer/jetstream"
 	"github.com/spool-dev/spool/buffer/provider"
-	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
 // service is what lives from the start to the end, and in front of it the handlers that the present
@@ -22,7 +22,7 @@ type service struct {
 	started settings // what takes a restart to change stays as it is here
 	log     *zap.Logger
 	level   zap.AtomicLevel
-	store   *sqlite.Store
+	store   buffer.Store
 	secret  []byte
 	tracer  *trace.Tracer // nil where nothing is exported
 	metrics *api.Metrics
@@ -85,6 +85,14 @@ func (s *service) apply(set settings) error {
 	return nil
 }
 
+// ready says why the log takes nothing now, where it is not this process's alone.
+func (s *service) ready() error {
+	if log, ok := s.store.(*jetstream.Store); ok {
+		return log.Ready()
+	}
+	return nil
+}
+
 // connect gives new runs their limits, and a connection pool of their own where its bounds are others
 // than before.
 func (s *service) connect(set settings, routes map[string]provider.Route) {
@@ -115,7 +123,7 @@ func (s *service) newClient(set settings, routes map[string]provider.Route) *pro
 
 func (s *service) newServer(set settings, routes map[string]provider.Route) *api.Server {
 	server := &api.Server{
-		Store: s.store, Runs: s.runs, Client: s.client, Log: s.log,
+		Store: s.store, Ready: s.ready, Runs: s.runs, Client: s.client, Log: s.log,
 		Callers:   api.NewCallers(s.secret, set.Auth.Keys),
 		Tokens:    api.NewTokens(s.secret, []byte(s.started.PreviousSecret)),
 		Origins:   set.CORS.Origins,

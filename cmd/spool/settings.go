@@ -25,7 +25,9 @@ type settings struct {
 	Admin     adminSettings     `koanf:"admin" help:"The admin listener: metrics, profiles and the console with the runs of all callers."`
 	Telemetry telemetrySettings `koanf:"telemetry" help:"OpenTelemetry traces. Off without an endpoint, here or in OTEL_EXPORTER_OTLP_ENDPOINT."`
 
-	Secret         string `koanf:"secret" fixed:"true" secret:"true" help:"For run tokens and the hashes of credentials; empty: made once in the data folder."`
+	Store storeSettings `koanf:"store" help:"A NATS cluster that keeps the runs instead of the data folder, for more than one node."`
+
+	Secret         string `koanf:"secret" fixed:"true" secret:"true" help:"For run tokens and the hashes of credentials; empty: made once in the data folder. The nodes of a cluster need the same."`
 	PreviousSecret string `koanf:"previous_secret" fixed:"true" secret:"true" help:"The one before it: its run tokens stay valid, no new ones are made."`
 
 	Encryption encryptionSettings `koanf:"encryption" help:"Of what is stored of answers (docs/security.md). Off without keys."`
@@ -103,6 +105,9 @@ func (c *serveCmd) load() (settings, error) {
 	override(&s.Listen, c.Listen)
 	override(&s.Data, c.Data)
 	override(&s.Sync, c.Sync)
+	override(&s.Secret, c.Secret)
+	c.storeFlags.override(&s.Store)
+	s.Store.Unsafe = s.Store.Unsafe || c.UnsafeDurability
 	override(&s.LogLevel, c.LogLevel)
 	override(&s.Admin.Listen, c.AdminListen)
 	override(&s.Admin.Key, c.AdminKey)
@@ -159,8 +164,10 @@ func (s settings) validate() error {
 	say(s.Grace < 0, "grace: must not be negative; 0 waits until live runs have ended")
 	say(s.TTL <= 0, "ttl: must be a duration above 0")
 	say((s.TLS.Cert == "") != (s.TLS.Key == ""), "tls: cert and key go together")
+	say(s.Store.URL != "" && s.Secret == "", "secret: needed with store, and the same on every node: run tokens and the hashes of credentials are made with it")
+	say(s.Store.URL != "" && len(s.Encryption.Keys) > 0, "encryption.keys: they encrypt the data folder; with store the NATS servers do, by their own jetstream.key")
 	_, level := levelOf(s.LogLevel)
-	all = append(all, level, s.CORS.validate(), s.Limits.validate(), s.Admin.validate(), s.Telemetry.validate())
+	all = append(all, level, s.Store.validate(), s.CORS.validate(), s.Limits.validate(), s.Admin.validate(), s.Telemetry.validate())
 	for _, name := range slices.Sorted(maps.Keys(s.Auth.Keys)) {
 		say(len(s.Auth.Keys[name]) < 16, fmt.Sprintf("auth.keys.%s: a buffer key needs at least 16 characters", name))
 	}

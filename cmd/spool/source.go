@@ -41,20 +41,20 @@ func (r remote) explain(err error) error {
 	return err
 }
 
-// source is where runs are read: a running buffer, or a data folder, whoever has it open.
+// source is where runs are read: a running buffer, or its log, whoever has it open.
 type source struct {
 	remote
+	storeFlags
 	Data string `type:"path" placeholder:"DIR" help:"Read this data folder, stopped or running, instead of asking a buffer: the runs of all callers."`
 	keyed
 }
 
-// fromFolder has read read the data folder.
-func (s source) fromFolder(ctx context.Context, read func(*sqlite.Reader) error) error {
-	keys, err := s.keys()
-	if err != nil {
-		return err
-	}
-	r, err := sqlite.OpenReader(ctx, s.Data, keys...)
+// asks reports whether a buffer is asked, and no log read.
+func (s source) asks() bool { return s.Data == "" && s.Store == "" }
+
+// fromLog has read read the log.
+func (s source) fromLog(ctx context.Context, read func(reading) error) error {
+	r, err := s.log(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,16 +68,34 @@ type shown struct {
 	EncryptedWith string `json:"encrypted_with,omitempty"`
 }
 
+func (s source) log(ctx context.Context) (reading, error) {
+	if s.Store == "" {
+		keys, err := s.keys()
+		if err != nil {
+			return nil, err
+		}
+		return sqlite.OpenReader(ctx, s.Data, keys...)
+	}
+	set, err := s.settings()
+	if err != nil {
+		return nil, err
+	}
+	if s.Data != "" {
+		return nil, errors.New("--data and --store: give one of them")
+	}
+	return set.read(ctx)
+}
+
 // run is one run with its ledger.
 func (s source) run(ctx context.Context, id string) (run shown, err error) {
-	if s.Data == "" {
+	if s.asks() {
 		err = s.act(ctx, func(ctx context.Context, c *client.Client) error {
 			run.Run, err = c.Status(ctx, id)
 			return err
 		})
 		return run, err
 	}
-	err = s.fromFolder(ctx, func(r *sqlite.Reader) error {
+	err = s.fromLog(ctx, func(r reading) error {
 		key, err := parseID(id)
 		if err != nil {
 			return err

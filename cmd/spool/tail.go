@@ -13,7 +13,6 @@ import (
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/frame"
 	"github.com/spool-dev/spool/buffer/provider"
-	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
 type tailCmd struct {
@@ -25,15 +24,15 @@ type tailCmd struct {
 	source
 }
 
-// Run prints an answer, to its end where a buffer is asked, and what is stored now of a folder. A run
+// Run prints an answer, to its end where a buffer is asked, and what is stored now of a log. A run
 // that ended short of its provider's own end is an error.
 func (c tailCmd) Run(ctx context.Context, out io.Writer) error {
 	if c.From < 0 {
 		return fmt.Errorf("--from %d: positions count from 0", c.From)
 	}
 	p := &printer{out: out, form: c.form()}
-	if c.Data != "" {
-		return c.fromFolder(ctx, func(r *sqlite.Reader) error { return p.stored(ctx, r, c.ID, c.From) })
+	if !c.asks() {
+		return c.fromLog(ctx, func(r reading) error { return p.stored(ctx, r, c.ID, c.From) })
 	}
 	return c.explain(c.follow(ctx, p))
 }
@@ -98,11 +97,11 @@ func (c tailCmd) ended(ctx context.Context) error {
 	return howEnded(run.Run)
 }
 
-// storedPage is how many bytes of a folder's run are read at once.
+// storedPage is how many bytes of a stored run are read at once.
 const storedPage = 1 << 20
 
-// stored prints what a folder holds of a run.
-func (p *printer) stored(ctx context.Context, r *sqlite.Reader, text string, from int64) error {
+// stored prints what a log holds of a run.
+func (p *printer) stored(ctx context.Context, r reading, text string, from int64) error {
 	id, err := parseID(text)
 	if err != nil {
 		return err

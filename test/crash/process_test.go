@@ -13,7 +13,7 @@ const patience = binary.Patience
 
 func build(t *testing.T, flags ...string) string {
 	t.Helper()
-	path, err := binary.Build(t.Context(), t.TempDir(), flags...)
+	path, err := binary.Build(t.Context(), t.TempDir(), binary.Spool, flags...)
 	if err != nil {
 		t.Fatal(err)
 	}

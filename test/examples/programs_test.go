@@ -10,28 +10,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spool-dev/spool/test/binary"
 )
 
-const (
-	module   = "github.com/spool-dev/spool"
-	patience = time.Minute // how long anything may take before it is given up as hung
-)
-
-// sources lists the files of this module that a binary is made of.
-const sources = `{{if .Module}}{{if .Module.Main}}{{range .GoFiles}}{{$.Dir}}/{{.}}
-{{end}}{{end}}{{end}}`
+// patience is how long anything may take before it is given up as hung.
+const patience = time.Minute
 
 // build builds a program of this module and returns its path.
 func build(t *testing.T, name string) string {
 	t.Helper()
-	list, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", sources, module+"/"+name).Output()
+	bin, err := binary.Build(t.Context(), t.TempDir(), name)
 	if err != nil {
-		t.Fatal("go list: ", err)
-	}
-	watch(t, strings.Fields(string(list)))
-	bin := filepath.Join(t.TempDir(), filepath.Base(name))
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, module+"/"+name).CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+		t.Fatal(err)
 	}
 	return bin
 }

@@ -69,7 +69,7 @@ func deaths() (all []death) {
 }
 
 func killed(t *testing.T, c *count) {
-	path, err := binary.Build(t.Context(), t.TempDir(), "-tags", "failpoints")
+	path, err := binary.Build(t.Context(), t.TempDir(), binary.Spool, "-tags", "failpoints")
 	must(t, err)
 	var mu sync.Mutex
 	t.Run("at", func(t *testing.T) {

@@ -13,8 +13,10 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	strict "sigs.k8s.io/yaml"
 )
@@ -33,6 +35,12 @@ var installations = map[string]map[string]any{
 		"serviceMonitor":   map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}},
 		"imagePullSecrets": []any{map[string]any{"name": "pull"}},
 		"nodeSelector":     map[string]any{"disk": "fast"},
+	},
+	"a cluster": {
+		"cluster": map[string]any{
+			"enabled": true, "store": "nats://nats-0.nats:4222,nats://nats-1.nats:4222", "monitors": []any{"http://nats-0.nats:8222"}, "credentialsSecret": "nats",
+		},
+		"secretConfig": map[string]any{"secret": "a-secret-of-all-pods-of-the-cluster"},
 	},
 	"with a secret that exists": {"existingSecret": "mine", "networkPolicy": map[string]any{"enabled": false}},
 }
@@ -100,7 +108,8 @@ func add(t *testing.T, objects map[string][]any, name string, document []byte) {
 		t.Fatalf("%s: %v\n%s", name, err, document)
 	}
 	kinds := map[string]any{
-		"StatefulSet": &apps.StatefulSet{}, "Service": &core.Service{}, "Secret": &core.Secret{},
+		"StatefulSet": &apps.StatefulSet{}, "Deployment": &apps.Deployment{}, "Job": &batch.Job{}, "PodDisruptionBudget": &policy.PodDisruptionBudget{},
+		"Service": &core.Service{}, "Secret": &core.Secret{},
 		"ServiceAccount": &core.ServiceAccount{}, "NetworkPolicy": &networking.NetworkPolicy{},
 		"ServiceMonitor": &map[string]any{}, // its types are the operator's
 	}
@@ -114,12 +123,21 @@ func add(t *testing.T, objects map[string][]any, name string, document []byte) {
 	objects[head.Kind] = append(objects[head.Kind], o)
 }
 
-// checkPod checks what must hold of the pod, however the chart is installed.
-func checkPod(t *testing.T, objects map[string][]any) {
+// podOf is the pod of one folder, or of a cluster.
+func podOf(t *testing.T, objects map[string][]any) core.PodSpec {
 	t.Helper()
-	sets := objects["StatefulSet"]
-	if len(sets) != 1 {
-		t.Fatalf("%d StatefulSets", len(sets))
+	sets, deployments := objects["StatefulSet"], objects["Deployment"]
+	if len(sets)+len(deployments) != 1 {
+		t.Fatalf("%d StatefulSets, %d Deployments", len(sets), len(deployments))
+	}
+	if len(deployments) == 1 {
+		d := deployments[0].(*apps.Deployment)
+		if *d.Spec.Replicas != 3 || d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 {
+			t.Errorf("a cluster of %d that rolls so: %v", *d.Spec.Replicas, d.Spec.Strategy)
+		}
+		checkStore(t, d.Spec.Template.Spec.Containers[0])
+		checkStore(t, objects["Job"][0].(*batch.Job).Spec.Template.Spec.Containers[0])
+		return d.Spec.Template.Spec
 	}
 	set := sets[0].(*apps.StatefulSet)
 	if set.Spec.Replicas == nil || *set.Spec.Replicas != 1 {
@@ -128,7 +146,23 @@ func checkPod(t *testing.T, objects map[string][]any) {
 	if len(set.Spec.VolumeClaimTemplates) != 1 {
 		t.Error("no volume")
 	}
-	pod := set.Spec.Template.Spec
+	return set.Spec.Template.Spec
+}
+
+// checkStore checks that a container is told where the log is.
+func checkStore(t *testing.T, c core.Container) {
+	t.Helper()
+	for _, name := range []string{"SPOOL_STORE", "SPOOL_STORE_NAME", "SPOOL_STORE_MONITOR", "SPOOL_STORE_CREDENTIALS"} {
+		if !slices.ContainsFunc(c.Env, func(e core.EnvVar) bool { return e.Name == name && e.Value != "" }) {
+			t.Errorf("container %s lacks %s", c.Name, name)
+		}
+	}
+}
+
+// checkPod checks what must hold of the pod, however the chart is installed.
+func checkPod(t *testing.T, objects map[string][]any) {
+	t.Helper()
+	pod := podOf(t, objects)
 	c := pod.Containers[0]
 	for _, p := range []*core.Probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
 		if p == nil || p.HTTPGet == nil {

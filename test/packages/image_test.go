@@ -50,21 +50,35 @@ func TestImage_DockerfileLints(t *testing.T) {
 	}
 }
 
-func TestImage_ComposeFileIsSound(t *testing.T) {
-	project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
-		WorkingDir: "../../deploy", ConfigFiles: []types.ConfigFile{{Filename: "../../deploy/compose.yaml"}},
-	})
-	if err != nil {
-		t.Fatal(err)
+func TestImage_ComposeFilesAreSound(t *testing.T) {
+	for file, nodes := range map[string][]string{"compose.yaml": {"spool"}, "compose.cluster.yaml": {"spool1", "spool2", "spool3"}} {
+		t.Run(file, func(t *testing.T) {
+			project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
+				WorkingDir: "../../deploy", ConfigFiles: []types.ConfigFile{{Filename: "../../deploy/" + file}},
+				Environment: types.Mapping{"SPOOL_SECRET": "a secret of all nodes"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range nodes {
+				checkNode(t, project.Services[name])
+			}
+			for _, s := range project.Services {
+				for _, p := range s.Ports {
+					if p.HostIP != "127.0.0.1" {
+						t.Errorf("%s: port %s is published to %q", s.Name, p.Published, p.HostIP)
+					}
+				}
+			}
+		})
 	}
-	s, ok := project.Services["spool"]
-	if !ok || !s.ReadOnly || len(s.CapDrop) == 0 || s.StopGracePeriod == nil {
+}
+
+// checkNode checks a container of Spool's.
+func checkNode(t *testing.T, s types.ServiceConfig) {
+	t.Helper()
+	if s.Image == "" || !s.ReadOnly || len(s.CapDrop) == 0 || s.StopGracePeriod == nil {
 		t.Fatalf("%+v", s)
-	}
-	for _, p := range s.Ports {
-		if p.HostIP != "127.0.0.1" {
-			t.Errorf("port %s is published to %q", p.Published, p.HostIP)
-		}
 	}
 	grace := strings.TrimPrefix(s.Command[1], "--grace=")
 	if kill := int64(time.Duration(*s.StopGracePeriod) / time.Second); !fits(t, grace, kill) {

@@ -75,7 +75,7 @@ func soak(ctx context.Context, o options, out io.Writer) error {
 
 // start builds the service and starts it before a provider.
 func (s *site) start(ctx context.Context) error {
-	path, err := binary.Build(ctx, s.o.dir)
+	path, err := binary.Build(ctx, s.o.dir, binary.Spool)
 	if err != nil {
 		return err
 	}

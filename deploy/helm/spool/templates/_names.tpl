@@ -26,6 +26,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "spool.config" -}}
 {{- $all := mergeOverwrite (deepCopy .Values.config) (deepCopy .Values.secretConfig) -}}
 {{- $admin := $all.admin | default dict -}}
+{{- if and .Values.cluster.enabled (not $all.secret) (not .Values.existingSecret) }}
+{{- fail "secretConfig.secret: needed in a cluster, the same for all of its pods" }}
+{{- end -}}
 {{- if not $admin.key }}{{ $_ := set $admin "open" true }}{{ end -}}
 {{- toYaml (set $all "admin" $admin) -}}
 {{- end -}}
