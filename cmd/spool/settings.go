@@ -159,6 +159,7 @@ func (s settings) validate() error {
 	say(s.Grace < 0, "grace: must not be negative; 0 waits until live runs have ended")
 	say(s.TTL <= 0, "ttl: must be a duration above 0")
 	say((s.TLS.Cert == "") != (s.TLS.Key == ""), "tls: cert and key go together")
+	say(s.Admin.TLS && s.TLS.Cert == "", "admin.tls: true needs tls.cert and tls.key, which it serves with")
 	_, level := levelOf(s.LogLevel)
 	all = append(all, level, s.CORS.validate(), s.Limits.validate(), s.Admin.validate(), s.Telemetry.validate())
 	for _, name := range slices.Sorted(maps.Keys(s.Auth.Keys)) {
