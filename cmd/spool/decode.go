@@ -56,8 +56,11 @@ var index = regexp.MustCompile(`\[\d+\]$`)
 // keysAt are the keys that the settings have below a path; nil where that leads to none.
 func keysAt(t reflect.Type, path []string) (names []string) {
 	switch {
-	case t.Kind() == reflect.Map && len(path) > 0 && t.Elem().Kind() == reflect.Struct: // its name is the user's
-		return keysAt(t.Elem(), path[1:])
+	case t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Struct: // the name of an entry is the user's, and may hold dots
+		for n := 1; n <= len(path) && names == nil; n++ {
+			names = keysAt(t.Elem(), path[n:])
+		}
+		return names
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
 		return keysAt(t.Elem(), path)
 	case t.Kind() != reflect.Struct:
