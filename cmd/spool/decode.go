@@ -66,8 +66,7 @@ func keysAt(t reflect.Type, path []string) (names []string) {
 	case t.Kind() != reflect.Struct:
 		return nil
 	}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name := f.Tag.Get("koanf")
 		if len(path) > 0 && name == index.ReplaceAllString(path[0], "") {
 			return keysAt(f.Type, path[1:])
