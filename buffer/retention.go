@@ -17,16 +17,24 @@ func (rs *Runs) Ack(ctx context.Context, id ulid.ULID) (Run, error) {
 	return rs.store.Get(ctx, id)
 }
 
-// Sweep gives up what has had its time, every Config.Sweep, until ctx ends. It needs no traffic.
+// probePause is the wait between two looks whether a log that refuses takes a write again.
+const probePause = time.Second
+
+// Sweep gives up what has had its time, every Config.Sweep, and finds out when a log that has refused a write can
+// be written again, until ctx ends. It needs no traffic.
 func (rs *Runs) Sweep(ctx context.Context) {
 	tick := time.NewTicker(rs.cfg().Sweep)
 	defer tick.Stop()
+	look := time.NewTicker(probePause)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 			rs.sweep(ctx)
+		case <-look.C:
+			rs.probe(ctx)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package buffer_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -58,4 +59,30 @@ func (r *rig) followed(id ulid.ULID, patience time.Duration) buffer.Run {
 		}
 		stop()
 	}
+}
+
+// A log that has refused a write counts as one that refuses until it has taken one, also where there is no run to
+// find out by; then it counts as good within a second.
+func TestStorage_ReadinessIsWhatTheLogLastSaid(t *testing.T) {
+	bubble(t, func(r *rig) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		go r.runs.Sweep(ctx)
+		at := sqlite.AtCommit
+		r.broken.Store(&at)
+		if _, _, err := r.runs.Start(r.Context(), r.call()); !errors.Is(err, buffer.ErrStorage) {
+			r.Errorf("start: %v", err)
+		}
+		for range 60 {
+			if r.runs.Writable() {
+				r.Fatal("a log that refuses everything counts as good")
+			}
+			time.Sleep(time.Second)
+		}
+		r.broken.Store(nil)
+		time.Sleep(2 * time.Second)
+		if !r.runs.Writable() {
+			r.Error("a log that takes everything counts as one that refuses")
+		}
+	})
 }

@@ -88,6 +88,9 @@ type Store interface {
 	// Runs for which open reports a tail under way keep their chunks.
 	Sweep(ctx context.Context, now time.Time, open func(ulid.ULID) bool) (Swept, error)
 
+	// Probe writes something that means nothing, and returns nil once that is durable: the log can be written.
+	Probe(ctx context.Context) error
+
 	// Close ends this process's ownership: the writer finishes what it has accepted, later calls get
 	// ErrClosed.
 	Close() error

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
+
+	"github.com/spool-dev/spool/buffer"
 )
 
 // renewals is how often a lease is renewed within its time.
@@ -127,4 +129,15 @@ func (s *Store) living(ctx context.Context) (map[string]bool, error) {
 		living[subject[strings.LastIndexByte(subject, '.')+1:]] = true
 	}
 	return living, nil
+}
+
+// Probe implements buffer.Store. A lease is kept by as many servers as a run is.
+func (s *Store) Probe(ctx context.Context) error {
+	if err := s.closed(); err != nil {
+		return err
+	}
+	if err := s.lease.renew(ctx); err != nil {
+		return fmt.Errorf("%w: %w", buffer.ErrStorage, err)
+	}
+	return nil
 }

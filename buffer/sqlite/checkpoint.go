@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -13,6 +14,8 @@ const (
 	pageSize = 4096
 	// checkpointPages is the size of the write-ahead log, 16 MiB, at which it is copied back into the file.
 	checkpointPages = 16 << 20 / pageSize
+	// behindPages may be written from one checkpoint's beginning to the next: then the writer waits.
+	behindPages = checkpointPages * 3 / 2
 )
 
 // checkpointer keeps the write-ahead log bounded without stalling the writer: it copies most of it on
@@ -23,9 +26,10 @@ type checkpointer struct {
 	s    *Store
 	conn *conn
 
-	pages atomic.Int64  // written since the last checkpoint, about
-	due   chan struct{} // holds one token when it is time
-	quit  chan struct{}
+	pages   atomic.Int64  // written since the last checkpoint has begun, about
+	copying sync.Mutex    // held while one is under way on this connection
+	due     chan struct{} // holds one token when it is time
+	quit    chan struct{}
 }
 
 func newCheckpointer(ctx context.Context, s *Store) (*checkpointer, error) {
@@ -54,8 +58,7 @@ func (c *checkpointer) run() {
 			return
 		case <-c.due:
 		}
-		c.pages.Store(0)
-		err := c.s.checkpoint(c.conn)
+		err := c.copy()
 		if err == nil {
 			err = c.s.queue.do(context.Background(), checkpoint{}, 0, 0)
 		}
@@ -64,6 +67,25 @@ func (c *checkpointer) run() {
 			c.s.log.Warn("checkpoint failed", zap.Error(err))
 		}
 	}
+}
+
+func (c *checkpointer) copy() error {
+	c.copying.Lock()
+	defer c.copying.Unlock()
+	c.pages.Store(0)
+	return c.s.checkpoint(c.conn)
+}
+
+// keepUp has the writer, between two transactions, wait where the checkpointer is behind, and do on w, its own
+// connection, what is left of the work.
+func (c *checkpointer) keepUp(w *conn) error {
+	if c.pages.Load() < behindPages {
+		return nil
+	}
+	c.copying.Lock()
+	defer c.copying.Unlock()
+	c.pages.Store(0)
+	return c.s.checkpoint(w)
 }
 
 func (c *checkpointer) stop() { close(c.quit) }

@@ -117,9 +117,12 @@ func (w *writer) transact(batch []*request) error {
 		w.s.check.wrote(t.pages())
 	}
 	if t.checkpoint {
-		if err := w.s.checkpoint(w.conn); err != nil {
-			w.s.log.Warn("checkpoint failed", zap.Error(err))
-		}
+		err = w.s.checkpoint(w.conn)
+	} else {
+		err = w.s.check.keepUp(w.conn)
+	}
+	if err != nil {
+		w.s.log.Warn("checkpoint failed", zap.Error(err))
 	}
 	return nil
 }

@@ -141,6 +141,15 @@ var appends = map[string]func(*env){
 		v.wantTexts(r.ID, 0)
 	},
 
+	"Probe_IsAWriteThatMeansNothing": func(v *env) {
+		log, r := v.create(newRun())
+		v.append(log, 0, 2, buffer.Streaming)
+		v.check(v.s.Probe(v.ctx()))
+		v.wantTexts(r.ID, 2)
+		v.check(v.s.Close())
+		v.want(v.s.Probe(v.ctx()), buffer.ErrClosed)
+	},
+
 	"Close_RefusesLaterCalls": func(v *env) {
 		log, r := v.create(newRun())
 		changed, stop := v.s.Watch(r.ID)

@@ -23,6 +23,7 @@ type adminSettings struct {
 	Listen string   `koanf:"listen" fixed:"true" help:"Like 127.0.0.1:8788; empty: no admin listener."`
 	Key    string   `koanf:"key" secret:"true" help:"What a request must bring, at least 16 characters; needed beyond the loopback."`
 	Open   bool     `koanf:"open" default:"false" help:"Beyond the loopback without a key, because a proxy asks for a credential."`
+	TLS    bool     `koanf:"tls" default:"false" fixed:"true" help:"Serve it with the certificate of tls, too."`
 	Hosts  []string `koanf:"hosts" help:"Names by which it is reached, like spool.internal; addresses and localhost need none."`
 }
 
@@ -42,9 +43,9 @@ const (
 )
 
 // listen is the admin listener: the one that was given, or else at its address; nil where there is
-// neither. It shows the runs of all callers, so beyond the loopback it needs a key, or the word that
+// neither. With tls it speaks what t says. It shows the runs of all callers, so beyond the loopback it needs a key, or the word that
 // somebody else asks for one.
-func (a adminSettings) listen(given net.Listener) (net.Listener, error) {
+func (a adminSettings) listen(given net.Listener, t tlsSettings, log *zap.Logger) (net.Listener, error) {
 	if a.Listen == "" && given == nil {
 		return nil, nil
 	}
@@ -55,7 +56,14 @@ func (a adminSettings) listen(given net.Listener) (net.Listener, error) {
 	if err := a.guarded(l.Addr()); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return l, nil
+	if !a.TLS {
+		return l, nil
+	}
+	edge, err := t.wrap(l, log)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return edge, nil
 }
 
 // guarded refuses an address that others reach without a credential.

@@ -11,6 +11,12 @@ type configCmd struct {
 	Reference configReferenceCmd `cmd:"" help:"Print every key with its default and its meaning, as a file."`
 }
 
+// checkedSettings says above good settings what was looked at.
+const checkedSettings = `# Checked, and nothing is wrong: every key is known and its value allowed, providers and their fallbacks fit
+# together, and encryption keys can be read. These settings hold; what the file does not say is a default.
+# spool doctor looks at the certificate, the folder and the machine.
+`
+
 type configCheckCmd struct {
 	File string `arg:"" optional:"" env:"SPOOL_CONFIG" help:"The file; without one, the defaults are checked."`
 }
@@ -19,7 +25,7 @@ type configCheckCmd struct {
 func (c configCheckCmd) Run(out io.Writer) error {
 	set, err := (&serveCmd{Config: c.File}).load()
 	if err == nil {
-		_, err = io.WriteString(out, effective(set))
+		_, err = io.WriteString(out, checkedSettings+effective(set))
 		return err
 	}
 	findings := linesOf(err)

@@ -28,13 +28,55 @@ func readFile(path string, s *settings) error {
 	}})
 	wrong := complaints(err)
 	for _, key := range read.Unused {
-		wrong = append(wrong, dotted(key)+": no such key")
+		wrong = append(wrong, unknown(dotted(key)))
 	}
 	if len(wrong) == 0 {
 		return nil
 	}
 	slices.Sort(wrong)
-	return fmt.Errorf("config %s: %s", path, strings.Join(wrong, "; "))
+	return fmt.Errorf("config %s:\n%s", path, strings.Join(wrong, "\n"))
+}
+
+// unknown says of a key that there is none, and which there are in its place.
+func unknown(key string) string {
+	var path []string
+	if i := strings.LastIndexByte(key, '.'); i >= 0 {
+		path = strings.Split(key[:i], ".")
+	}
+	names := keysAt(reflect.TypeFor[settings](), path)
+	if names == nil {
+		return key + ": no such key"
+	}
+	return fmt.Sprintf("%s: no such key; there are %s", key, strings.Join(names, ", "))
+}
+
+// index is the place of an entry in a list, at the end of its key.
+var index = regexp.MustCompile(`\[\d+\]$`)
+
+// keysAt are the keys that the settings have below a path; nil where that leads to none.
+func keysAt(t reflect.Type, path []string) (names []string) {
+	switch {
+	case t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Struct: // the name of an entry is the user's, and may hold dots
+		for n := 1; n <= len(path) && names == nil; n++ {
+			names = keysAt(t.Elem(), path[n:])
+		}
+		return names
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		return keysAt(t.Elem(), path)
+	case t.Kind() != reflect.Struct:
+		return nil
+	}
+	for f := range t.Fields() {
+		name := f.Tag.Get("koanf")
+		if len(path) > 0 && name == index.ReplaceAllString(path[0], "") {
+			return keysAt(f.Type, path[1:])
+		}
+		names = append(names, name)
+	}
+	if len(path) > 0 {
+		return nil
+	}
+	return names
 }
 
 // joined is an error that is several.

@@ -32,6 +32,7 @@ func configFindings(path string, set settings, err error) []finding {
 	open := !isLoopback(set.Listen)
 	add(open && len(set.Auth.Keys) == 0, "listen: %s is not loopback and auth.keys is empty: whoever reaches it can call the providers", set.Listen)
 	add(open && set.TLS.Cert == "", "listen: %s is not loopback and there is no tls.cert: keys and answers travel in the clear, unless a proxy encrypts them", set.Listen)
+	add(set.Admin.Listen != "" && !isLoopback(set.Admin.Listen) && !set.Admin.TLS, "admin.listen: %s is not loopback and admin.tls is off: its key and all answers travel in the clear, unless a proxy encrypts them", set.Admin.Listen)
 	add(slices.Contains(set.CORS.Origins, "*"), "cors.origins: * lets the pages of any site read answers")
 	add(set.Sync == "normal", "sync: normal: a power cut may take events that readers have seen")
 	add(set.Limits.MaxTTL > 0 && set.Limits.MaxTTL < set.TTL, "limits.max_ttl: %s is below ttl, %s, which stands", set.Limits.MaxTTL, set.TTL)

@@ -17,7 +17,7 @@ type encryptionSettings struct {
 }
 
 type keySettings struct {
-	Name string `koanf:"name" help:"What the runs that it encrypts are marked with; letters, digits, - _ and ."`
+	Name string `koanf:"name" help:"What the runs that it encrypts are marked with; letters, digits, dots, - and _."`
 	Key  string `koanf:"key" secret:"true" help:"64 hexadecimal digits, as openssl rand -hex 32 prints; or else file, or env."`
 	File string `koanf:"file" help:"A file that holds the digits."`
 	Env  string `koanf:"env" help:"A variable that holds them."`
@@ -44,7 +44,7 @@ func (e encryptionSettings) keys() ([]sqlite.Key, error) {
 
 func (k keySettings) read() ([]byte, error) {
 	if !isKeyName(k.Name) {
-		return nil, fmt.Errorf("name: %q must be 1 to 64 letters, digits, - _ or .", k.Name)
+		return nil, fmt.Errorf("name: %q must be 1 to 64 letters, digits, dots, - or _", k.Name)
 	}
 	text, from, err := k.text()
 	if err != nil {

@@ -83,7 +83,7 @@ func (c *serveCmd) Run() error {
 		return err
 	}
 	defer listener.Close()
-	admin, err := set.Admin.listen(given.admin)
+	admin, err := set.Admin.listen(given.admin, set.TLS, log)
 	if err != nil {
 		return err
 	}
@@ -164,6 +164,9 @@ func (s *service) serve(ctx context.Context, l net.Listener, h *http.Server, sto
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGINT, syscall.SIGTERM)
 	go abortOnSignal(again)
+	closing, closed := context.WithCancel(context.Background())
+	defer closed()
+	go whenHung(closing, func() bool { return s.runs.Hung(hungPatience) }, s.abandon)
 	notify(stopping, s.log)
 	stopReading()
 	reload.Wait() // the settings stay as they are from here on
@@ -178,6 +181,8 @@ func (s *service) serve(ctx context.Context, l net.Listener, h *http.Server, sto
 	stopAdmin() // it has shown all that till now
 	stopWork()
 	sweep.Wait()
+	late := time.AfterFunc(hungPatience, s.abandon)
+	defer late.Stop()
 	if e := s.store.Close(); e != nil {
 		err = errors.Join(err, fmt.Errorf("close the log: %w", e))
 	}
@@ -185,6 +190,12 @@ func (s *service) serve(ctx context.Context, l net.Listener, h *http.Server, sto
 	closeTracer(s.tracer, s.log)
 	s.log.Info("stopped")
 	return err
+}
+
+// abandon ends the process, as kill -9 would, where the log hangs.
+func (s *service) abandon() {
+	s.log.Error("the log answers nobody: it is left as it is, and the next start recovers", zap.Duration("patience", hungPatience))
+	os.Exit(1)
 }
 
 // within is a context that ends after grace; after none where grace is 0.

@@ -166,6 +166,7 @@ func (s settings) validate() error {
 	say((s.TLS.Cert == "") != (s.TLS.Key == ""), "tls: cert and key go together")
 	say(s.Store.URL != "" && s.Secret == "", "secret: needed with store, and the same on every node: run tokens and the hashes of credentials are made with it")
 	say(s.Store.URL != "" && len(s.Encryption.Keys) > 0, "encryption.keys: they encrypt the data folder; with store the NATS servers do, by their own jetstream.key")
+	say(s.Admin.TLS && s.TLS.Cert == "", "admin.tls: true needs tls.cert and tls.key, which it serves with")
 	_, level := levelOf(s.LogLevel)
 	all = append(all, level, s.Store.validate(), s.CORS.validate(), s.Limits.validate(), s.Admin.validate(), s.Telemetry.validate())
 	for _, name := range slices.Sorted(maps.Keys(s.Auth.Keys)) {

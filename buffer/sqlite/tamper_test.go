@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spool-dev/spool/buffer"
+)
+
+// What was changed in the file is an error, and never other bytes.
+func TestEncryption_TamperedRows(t *testing.T) {
+	for name, test := range map[string]struct {
+		query string
+		call  bool // it is the call that cannot be read, not the chunks
+	}{
+		"flipped bit":             {query: `UPDATE segments SET data = cast(iif(substr(data, 1, 1) = X'00', X'01', X'00') || substr(data, 2) AS BLOB) WHERE run = 1`},
+		"flipped bit of the tag":  {query: `UPDATE segments SET cipher = cast(substr(cipher, 1, 27) || iif(substr(cipher, 28) = X'00', X'01', X'00') AS BLOB) WHERE run = 1`},
+		"chunks of another run":   {query: `UPDATE segments SET (data, cipher) = (SELECT data, cipher FROM segments WHERE run = 2) WHERE run = 1`},
+		"another place":           {query: `UPDATE segments SET start = 1 WHERE run = 1`},
+		"other sizes":             {query: `UPDATE segments SET sizes = '[' || (json_extract(sizes, '$[0]') + 1) || ',' || (json_extract(sizes, '$[1]') - 1) || ',' || json_extract(sizes, '$[2]') || ']' WHERE run = 1`},
+		"said to be in the clear": {query: `UPDATE segments SET cipher = NULL WHERE run = 1`},
+		"no data key":             {query: `DELETE FROM ciphers WHERE run = 1`},
+		"another's data key":      {query: `UPDATE ciphers SET wrapped = (SELECT wrapped FROM ciphers WHERE run = 2) WHERE run = 1`},
+		"another's header":        {query: `UPDATE ciphers SET header = (SELECT header FROM ciphers WHERE run = 2) WHERE run = 1`, call: true},
+		"header as partial":       {query: `UPDATE ciphers SET partial = header WHERE run = 1`, call: true},
+		"a usage in the clear":    {query: `UPDATE calls SET usage = '{}' WHERE run = 1`, call: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := openHidden(t, dir, key("one"))
+			r, other := told(t, s, buffer.Interrupted), told(t, s, buffer.Interrupted)
+			must(t, s.Close())
+			execute(t, dir, test.query)
+			s = openHidden(t, dir, key("one"))
+			_, getErr := s.Get(t.Context(), r.ID)
+			page, err := s.Read(t.Context(), r.ID, 0, 1<<20)
+			if err == nil || len(page.Chunks) > 0 || test.call && getErr == nil {
+				t.Errorf("read gave %d chunks, error %v; get gave error %v", len(page.Chunks), err, getErr)
+			}
+			wantTold(t, s, other.ID)
+			must(t, s.Close())
+			faults, err := Check(t.Context(), dir, key("one"))
+			must(t, err)
+			if !slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, r.ID.String()) }) {
+				t.Errorf("the check says %q", faults)
+			}
+		})
+	}
+}
+
+// Arrivals of a live run that were changed are damaged: recovery keeps what is before them.
+func TestEncryption_TamperedArrival(t *testing.T) {
+	dir := t.TempDir()
+	s := openHidden(t, dir, key("one"))
+	s.writer.arrivals.limit = 1 << 20
+	log, r := started(t, s)
+	for _, data := range []string{"first", "second"} {
+		must(t, log.Append(t.Context(), [][]byte{[]byte(data)}, buffer.Streaming, buffer.Closing{}))
+	}
+	must(t, s.Close())
+	execute(t, dir, `UPDATE arrivals SET data = X'00' WHERE pos = 1`)
+	s = openHidden(t, dir, key("one"))
+	_, err := s.Recover(t.Context())
+	must(t, err)
+	page, err := s.Read(t.Context(), r.ID, 0, 1<<20)
+	if err != nil || len(page.Chunks) != 1 || string(page.Chunks[0].Data) != "first" {
+		t.Errorf("recovered %v, error %v", page.Chunks, err)
+	}
+	must(t, s.Close())
+	wantSound(t, dir, key("one"))
+}
