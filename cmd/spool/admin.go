@@ -30,7 +30,15 @@ func (a adminSettings) validate() error {
 	if a.Key != "" && len(a.Key) < 16 {
 		return errors.New("admin.key: a key needs at least 16 characters")
 	}
-	return nil
+	host, _, err := net.SplitHostPort(a.Listen)
+	if err != nil || host != "" && net.ParseIP(host) == nil {
+		return nil // a name, or no address: the listener tells
+	}
+	addr, err := net.ResolveTCPAddr("tcp", a.Listen) // nothing is looked up but the port's name
+	if err != nil {
+		return fmt.Errorf("admin.listen: %w", err)
+	}
+	return a.guarded(addr)
 }
 
 // The times of the admin listener. None of its answers is long but profiles and streams, which set
