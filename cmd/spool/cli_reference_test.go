@@ -44,8 +44,8 @@ wrong command line.
 func document(app *kong.Application) string {
 	var b strings.Builder
 	b.WriteString(preface)
-	for _, c := range app.Children {
-		fmt.Fprintf(&b, "\n## spool %s\n\n%s\n", c.Name, c.Help)
+	for _, c := range withChildren(app.Children) {
+		fmt.Fprintf(&b, "\n## spool %s\n\n%s\n", c.Path(), c.Help)
 		if len(c.Positional)+len(c.Flags) == 0 {
 			continue
 		}
@@ -62,6 +62,14 @@ func document(app *kong.Application) string {
 		}
 	}
 	return b.String()
+}
+
+// withChildren are commands, each followed by its own.
+func withChildren(commands []*kong.Node) (all []*kong.Node) {
+	for _, c := range commands {
+		all = append(append(all, c), withChildren(c.Children)...)
+	}
+	return all
 }
 
 func row(b *strings.Builder, name string, v *kong.Value) {
