@@ -157,7 +157,8 @@ func (s settings) validate() error {
 	say(s.TTL <= 0, "ttl: must be a duration above 0")
 	say((s.TLS.Cert == "") != (s.TLS.Key == ""), "tls: cert and key go together")
 	_, level := levelOf(s.LogLevel)
-	all = append(all, level, s.CORS.validate(), s.Limits.validate(), s.Admin.validate(), s.Telemetry.validate())
+	all = append(all, level, s.CORS.validate(), s.Admin.validate(), s.Telemetry.validate(),
+		notNegative("limits", s.Limits, "window"), notNegative("callers", s.Callers), notNegative("queue", s.Queue))
 	for _, name := range slices.Sorted(maps.Keys(s.Auth.Keys)) {
 		say(len(s.Auth.Keys[name]) < 16, fmt.Sprintf("auth.keys.%s: a buffer key needs at least 16 characters", name))
 	}
@@ -165,14 +166,15 @@ func (s settings) validate() error {
 	return errors.Join(append(all, err)...)
 }
 
-// validate refuses what would be no limit. The window alone may be below 0: none.
-func (l limitSettings) validate() error {
+// notNegative refuses what would be no limit in a group of whole numbers and durations. Those of except may be
+// below 0: none.
+func notNegative(group string, limits any, except ...string) error {
 	var all []error
-	fields := reflect.ValueOf(l)
+	fields := reflect.ValueOf(limits)
 	for i := range fields.NumField() {
 		name := fields.Type().Field(i).Tag.Get("koanf")
-		if name != "window" && fields.Field(i).Int() < 0 {
-			all = append(all, fmt.Errorf("limits.%s: must not be negative; 0 is the default", name))
+		if !slices.Contains(except, name) && fields.Field(i).Int() < 0 {
+			all = append(all, fmt.Errorf("%s.%s: must not be negative; 0 is the default", group, name))
 		}
 	}
 	return errors.Join(all...)
