@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"reflect"
 	"slices"
 	"time"
@@ -152,6 +153,9 @@ func (s settings) validate() error {
 	}
 	if s.Sync != "full" && s.Sync != "normal" {
 		all = append(all, fmt.Errorf("sync: %q is neither full nor normal", s.Sync))
+	}
+	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
+		all = append(all, noAddress("listen", s.Listen))
 	}
 	say(s.Grace < 0, "grace: must not be negative; 0 waits until live runs have ended")
 	say(s.TTL <= 0, "ttl: must be a duration above 0")
