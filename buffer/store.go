@@ -116,6 +116,7 @@ type Filter struct {
 	Caller     string
 	State      State
 	Key        string // with Caller: the one run that the key names now; else all that were made with it
+	Provider   string
 	ProviderID string
 	TagName    string
 	TagValue   string

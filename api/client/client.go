@@ -3,10 +3,7 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/spool-dev/spool/api/wire"
 )
@@ -55,8 +52,8 @@ func (c *Client) Resume(ctx context.Context, id string, from int64) (*Stream, er
 	if err != nil {
 		return nil, err
 	}
-	if _, err := ulid.ParseStrict(id); err != nil {
-		return nil, fmt.Errorf("spool: run id %q: %w", id, err)
+	if err := named(id); err != nil {
+		return nil, err
 	}
 	s := newStream(ctx, l, c.Patience)
 	s.Run, s.From = id, from

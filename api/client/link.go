@@ -79,11 +79,19 @@ func decode(resp *http.Response, v any) error {
 	return nil
 }
 
+// named refuses what can be no run's id.
+func named(id string) error {
+	if _, err := ulid.ParseStrict(id); err != nil {
+		return fmt.Errorf("spool: run id %q: must be a ULID, of 26 letters and digits", id)
+	}
+	return nil
+}
+
 // run asks about a run, or acts on it, and returns it.
 func (l link) run(ctx context.Context, method, id string, action ...string) (wire.Run, error) {
 	var run wire.Run
-	if _, err := ulid.ParseStrict(id); err != nil {
-		return run, fmt.Errorf("spool: run id %q: %w", id, err)
+	if err := named(id); err != nil {
+		return run, err
 	}
 	err := l.json(ctx, method, nil, &run, append([]string{"runs", id}, action...)...)
 	return run, err

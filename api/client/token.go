@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/spool-dev/spool/api/wire"
 )
 
@@ -20,8 +18,8 @@ func (c *Client) Token(ctx context.Context, id string, asked wire.TokenRequest) 
 	if err != nil {
 		return token, err
 	}
-	if _, err := ulid.ParseStrict(id); err != nil {
-		return token, fmt.Errorf("spool: run id %q: %w", id, err)
+	if err := named(id); err != nil {
+		return token, err
 	}
 	body, err := json.Marshal(asked)
 	if err != nil {

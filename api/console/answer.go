@@ -80,7 +80,10 @@ func raw(b []byte) string {
 // transcribed reads what is stored of an answer from a position on, up to what a page holds.
 func (c *Console) transcribed(ctx context.Context, run buffer.Run, from int64) (transcript, error) {
 	from = min(max(from, 0), run.Head)
-	t := transcript{From: from, Next: from}
+	t := transcript{From: from, Next: from, Released: run.State == buffer.Released}
+	if t.Released { // swept or not
+		return t, nil
+	}
 	cursor := tail.New(c.Store, run.ID, from)
 	for t.bytes < pageBytes {
 		page, err := cursor.Poll(ctx)

@@ -33,9 +33,9 @@ func (f filter) named() (ulid.ULID, bool) {
 	return id, err == nil
 }
 
-// stored is the part of the filter that the store knows.
+// stored is the filter as the store knows it.
 func (f filter) stored(v Viewer) buffer.Filter {
-	out := buffer.Filter{Caller: v.Caller}
+	out := buffer.Filter{Caller: v.Caller, Provider: f.Provider}
 	if v.All {
 		out.Caller = f.Caller
 	}
@@ -54,9 +54,6 @@ func (f filter) stored(v Viewer) buffer.Filter {
 	}
 	return out
 }
-
-// keeps is the rest of it.
-func (f filter) keeps(r buffer.Run) bool { return f.Provider == "" || f.Provider == r.Provider }
 
 // query is the filter as the query of a page that begins after a run.
 func (f filter) query(after string) string {

@@ -41,7 +41,11 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, v Viewer) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	s := &liveStream{w: w, rc: rc, cursor: tail.New(c.Store, run.ID, min(from, run.Head))}
-	if s.send("retry: 2000\n\n") {
+	switch {
+	case !s.send("retry: 2000\n\n"):
+	case run.State == buffer.Released: // swept or not
+		s.end(run)
+	default:
 		s.follow(r.Context())
 	}
 	return nil
@@ -65,7 +69,7 @@ func (s *liveStream) follow(ctx context.Context) {
 		case errors.Is(err, errQuiet):
 			ok = s.send(": quiet\n\n")
 		case err == io.EOF, errors.Is(err, buffer.ErrReleased):
-			s.event("end", s.cursor.Pos(), map[string]string{"state": string(page.Run.State)})
+			s.end(page.Run)
 			return
 		case err != nil:
 			return // the page comes back
@@ -88,6 +92,11 @@ func (s *liveStream) follow(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// end tells that nothing more comes.
+func (s *liveStream) end(run buffer.Run) {
+	s.event("end", s.cursor.Pos(), map[string]string{"state": string(run.State)})
 }
 
 // next is the answer's next page, or errQuiet.

@@ -11,10 +11,8 @@ import (
 	"github.com/spool-dev/spool/buffer"
 )
 
-const (
-	pageRuns = 50   // on one page
-	maxScan  = 2000 // that are looked at for one page, where the store does not know the filter
-)
+// pageRuns are on one page.
+const pageRuns = 50
 
 // row is one run of the table.
 type row struct {
@@ -119,26 +117,18 @@ func (c *Console) table(w http.ResponseWriter, r *http.Request, v Viewer) error 
 	return c.part(w, r, "runs", "table", t)
 }
 
-// tabled is one page of the runs. Where the store cannot filter, it ends at the limit of what is looked
-// at, and the next page goes on there.
+// tabled is one page of the runs.
 func (c *Console) tabled(ctx context.Context, v Viewer, f filter) (runTable, error) {
 	t := runTable{Viewer: v, Filter: f, States: states, Providers: c.Providers, Source: "/ui/table" + f.query(f.After)}
 	want := f.stored(v)
-	if f.Provider == "" {
-		want.Limit = pageRuns + 1
-	}
-	scanned, last := 0, ""
+	want.Limit = pageRuns + 1 // the last one says that there are more
 	for run, err := range c.Store.List(ctx, want) {
 		if err != nil {
 			return t, err
 		}
-		if len(t.Rows) == pageRuns || scanned == maxScan {
-			t.Next = f.query(last)
+		if len(t.Rows) == pageRuns {
+			t.Next = f.query(t.Rows[pageRuns-1].ID.String())
 			break
-		}
-		scanned, last = scanned+1, run.ID.String()
-		if !f.keeps(run) {
-			continue
 		}
 		t.Rows = append(t.Rows, c.row(run))
 		if run.State.Live() {

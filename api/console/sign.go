@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func destination(r *http.Request) string {
 		to = r.PostFormValue("to")
 	}
 	u, err := url.Parse(to)
-	if err != nil || u.Host != "" || u.Scheme != "" || u.Path != "/ui" && u.Path != "/ui/overview" && !strings.HasPrefix(u.Path, "/ui/runs/") {
+	if err != nil || path.Clean(u.Path) != u.Path || u.Host != "" || u.Scheme != "" || u.Path != "/ui" && u.Path != "/ui/overview" && !strings.HasPrefix(u.Path, "/ui/runs/") {
 		return "/ui"
 	}
 	q := u.Query()

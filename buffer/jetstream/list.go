@@ -81,6 +81,7 @@ func matches(f buffer.Filter, r buffer.Run) bool {
 	case f.Caller != "" && r.Caller != f.Caller,
 		f.State != "" && r.State != f.State,
 		f.Key != "" && r.Key != f.Key,
+		f.Provider != "" && r.Provider != f.Provider,
 		f.ProviderID != "" && r.ProviderID != f.ProviderID,
 		f.BodyHash != "" && r.BodyHash != f.BodyHash:
 		return false

@@ -108,6 +108,7 @@ func matching(f buffer.Filter) (string, []any) {
 	} else {
 		add(f.Key, "c.key = ?")
 	}
+	add(f.Provider, "c.provider = ?")
 	add(f.ProviderID, "c.provider_id = ?")
 	add(f.BodyHash, "c.body_hash = ?")
 	switch {

@@ -31,7 +31,7 @@ var lists = map[string]func(*env){
 		for i, change := range []func(*buffer.Run){
 			func(r *buffer.Run) { r.Caller, r.Key = "a", "k" },
 			func(r *buffer.Run) { r.Caller, r.Key = "b", "k" },
-			func(r *buffer.Run) { r.BodyHash = "h" },
+			func(r *buffer.Run) { r.BodyHash, r.Provider = "h", "p" },
 			func(r *buffer.Run) { r.Tags = map[string]string{"team": "x", "env": "y"} },
 			func(r *buffer.Run) { r.Tags = map[string]string{"team": "z", `o"dd.$`: "x"} },
 		} {
@@ -52,6 +52,8 @@ var lists = map[string]func(*env){
 		v.wantList(buffer.Filter{Key: "k", Caller: "b"}, "1")
 		v.wantList(buffer.Filter{State: buffer.Completed}, "2")
 		v.wantList(buffer.Filter{State: buffer.Idle}, "4", "3", "1", "0")
+		v.wantList(buffer.Filter{Provider: "p"}, "2")
+		v.wantList(buffer.Filter{Provider: "p", State: buffer.Idle})
 		v.wantList(buffer.Filter{ProviderID: "resp_2"}, "2")
 		v.wantList(buffer.Filter{BodyHash: "h"}, "2")
 		v.wantList(buffer.Filter{TagName: "team"}, "4", "3")

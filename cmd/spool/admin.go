@@ -31,7 +31,26 @@ func (a adminSettings) validate() error {
 	if a.Key != "" && len(a.Key) < 16 {
 		return errors.New("admin.key: a key needs at least 16 characters")
 	}
-	return nil
+	if a.Listen == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(a.Listen)
+	if err != nil {
+		return noAddress("admin.listen", a.Listen)
+	}
+	if host != "" && net.ParseIP(host) == nil {
+		return nil // a name: the listener tells
+	}
+	addr, err := net.ResolveTCPAddr("tcp", a.Listen) // nothing is looked up but the port's name
+	if err != nil {
+		return fmt.Errorf("admin.listen: %w", err)
+	}
+	return a.guarded(addr)
+}
+
+// noAddress is the complaint about a setting that is none.
+func noAddress(key, text string) error {
+	return fmt.Errorf("%s: %q must be HOST:PORT, like 127.0.0.1:8787", key, text)
 }
 
 // The times of the admin listener. None of its answers is long but profiles and streams, which set

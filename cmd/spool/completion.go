@@ -19,8 +19,12 @@ func (c completionCmd) Run(app *kong.Kong) error {
 	return nil
 }
 
-// completions are what may follow a command: its flags, and the values of its arguments where they are known.
+// completions are what may follow a command: its own commands, its flags, and the values of its arguments where
+// they are known.
 func completions(command *kong.Node) (all []string) {
+	for _, c := range command.Children {
+		all = append(all, c.Name)
+	}
 	for _, f := range flagsOf(command) {
 		all = append(all, "--"+f.Name)
 	}
@@ -111,6 +115,9 @@ func fishCompletion(w io.Writer, app *kong.Application) {
 				needs = " -x"
 			}
 			fmt.Fprintf(w, "complete -c spool %s -l %s%s -d %s\n", seen, f.Name, needs, fishQuoted(f.Help))
+		}
+		for _, child := range c.Children {
+			fmt.Fprintf(w, "complete -c spool %s -a %s -d %s\n", seen, child.Name, fishQuoted(child.Help))
 		}
 		for _, a := range c.Positional {
 			if values := choices(a); len(values) > 0 {

@@ -23,6 +23,8 @@ func TestCompletion_InBash(t *testing.T) {
 		"a begun flag":       {"spool serve --li", []string{"--listen"}, []string{"--data"}},
 		"a value of a flag":  {"spool runs --state c", []string{"completed", "cancelled"}, []string{"failed"}},
 		"an argument":        {"spool completion ", []string{"bash", "zsh", "fish"}, []string{"serve"}},
+		"a command's own":    {"spool config ", []string{"check", "reference"}, []string{"runs"}},
+		"a file of its own":  {"spool config check serve.", []string{"serve.go"}, []string{"reference"}},
 		"no value is known":  {"spool runs --limit ", nil, []string{"--limit", "runs"}},
 		"a file":             {"spool check com", []string{"completion_test.go"}, []string{"compact"}},
 		"a file of a flag":   {"spool serve --config serve.", []string{"serve.go"}, []string{"--config"}},

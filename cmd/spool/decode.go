@@ -22,12 +22,14 @@ func readFile(path string, s *settings) error {
 	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
 		return fmt.Errorf("config %s: %w", path, err)
 	}
-	var read mapstructure.Metadata
-	err := k.UnmarshalWithConf("", s, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
-		Result: s, TagName: "koanf", Metadata: &read, DecodeHook: fits,
-	}})
+	_, err := decode(k, s, fits)
 	wrong := complaints(err)
-	for _, key := range read.Unused {
+	// Of what holds a value that does not fit, the decoder tells no keys: they are looked for without it.
+	others, err := decode(k, &settings{}, passes)
+	if err != nil {
+		return fmt.Errorf("config %s: %w", path, err)
+	}
+	for _, key := range others {
 		wrong = append(wrong, unknown(dotted(key)))
 	}
 	if len(wrong) == 0 {
@@ -77,6 +79,15 @@ func keysAt(t reflect.Type, path []string) (names []string) {
 		return nil
 	}
 	return names
+}
+
+// decode reads the file into s, and returns the keys that are no setting's.
+func decode(k *koanf.Koanf, s *settings, hook mapstructure.DecodeHookFuncType) (others []string, err error) {
+	var read mapstructure.Metadata
+	err = k.UnmarshalWithConf("", s, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+		Result: s, TagName: "koanf", Metadata: &read, DecodeHook: hook,
+	}})
+	return read.Unused, err
 }
 
 // joined is an error that is several.
@@ -137,6 +148,15 @@ func fits(from, to reflect.Type, value any) (any, error) {
 		return nil, errors.New("must be " + want)
 	}
 	return value, nil
+}
+
+// passes is fits with nothing in the place of what does not.
+func passes(from, to reflect.Type, value any) (any, error) {
+	v, err := fits(from, to, value)
+	if err != nil {
+		return reflect.Zero(to).Interface(), nil
+	}
+	return v, nil
 }
 
 // duration reads one. A bare number is none: nobody means nanoseconds.

@@ -41,7 +41,7 @@ func TestProgram(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "refuses": refuses,
-			"serve": serveIt, "said": said, "asked": asked, "stops": stops, "says": says, "hup": hangsUp, "dies": dies, "call": call, "begin": begin, "refused": refused, "exported": exported,
+			"serve": serveIt, "said": said, "asked": asked, "stops": stops, "says": says, "hup": hangsUp, "dies": dies, "unheard": unheard, "call": call, "begin": begin, "refused": refused, "exported": exported,
 			"mode": mode, "remember": remember, "unchanged": unchanged, "store": store, "nats": runServer(t), "sql": change,
 		},
 	})

@@ -139,6 +139,9 @@ func (p providerSettings) route(name string) (provider.Route, error) {
 	if d != "" && !slices.Contains(dialects, d) {
 		return provider.Route{}, fmt.Errorf("dialect %q is not one of %s", p.Dialect, dialectNames())
 	}
+	if p.Concurrency < 0 || p.Expected < 0 || p.Price.Input < 0 || p.Price.Output < 0 {
+		return provider.Route{}, errors.New("concurrency, expected and price must not be negative")
+	}
 	return provider.Route{
 		Name: name, BaseURL: u, Dialect: d, Generates: p.Generates || d == provider.Generic, Key: p.Key,
 		Clocks: provider.Clocks(p.Clocks), Region: p.Region, Expected: p.Expected, Price: provider.Price(p.Price),

@@ -69,6 +69,7 @@ func (c *serveCmd) Run() error {
 		return err
 	}
 	defer func() { _ = log.Sync() }()                // stderr may not be a file
+	signal.Ignore(syscall.SIGPIPE)                   // who reads the log may leave: that ends no run
 	stdlog.SetOutput(io.Discard)                     // net/http writes there what a provider sends unasked, which may be an answer
 	if l, err := levelOf(set.LogLevel); err == nil { // it was checked with the rest
 		level.SetLevel(l)

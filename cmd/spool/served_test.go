@@ -23,6 +23,7 @@ type served struct {
 	cmd   *exec.Cmd
 	line  string // the one that says that it serves
 	lines chan string
+	log   io.Closer // this end of what it says that on
 }
 
 // linesKept is more than any script's buffer says.
@@ -34,6 +35,7 @@ func serveIt(ts *testscript.TestScript, _ bool, args []string) {
 	p.cmd.Dir, p.cmd.Env = ts.MkAbs("."), variables(ts)
 	log, err := p.cmd.StderrPipe()
 	ts.Check(err)
+	p.log = log
 	ts.Check(p.cmd.Start())
 	lines := bufio.NewReader(log)
 	for !strings.Contains(p.line, `"serving"`) {
@@ -88,6 +90,9 @@ func asked(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%s: %s, want %s", args[1], resp.Status, args[0])
 	}
 }
+
+// unheard leaves the running buffer without anybody who reads what it says.
+func unheard(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(of(ts).served.log.Close()) }
 
 // dies ends the running buffer as kill -9 does.
 func dies(ts *testscript.TestScript, _ bool, _ []string) {

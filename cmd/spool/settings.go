@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"reflect"
 	"slices"
 	"time"
@@ -161,6 +162,9 @@ func (s settings) validate() error {
 	if s.Sync != "full" && s.Sync != "normal" {
 		all = append(all, fmt.Errorf("sync: %q is neither full nor normal", s.Sync))
 	}
+	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
+		all = append(all, noAddress("listen", s.Listen))
+	}
 	say(s.Grace < 0, "grace: must not be negative; 0 waits until live runs have ended")
 	say(s.TTL <= 0, "ttl: must be a duration above 0")
 	say((s.TLS.Cert == "") != (s.TLS.Key == ""), "tls: cert and key go together")
@@ -168,7 +172,9 @@ func (s settings) validate() error {
 	say(s.Store.URL != "" && len(s.Encryption.Keys) > 0, "encryption.keys: they encrypt the data folder; with store the NATS servers do, by their own jetstream.key")
 	say(s.Admin.TLS && s.TLS.Cert == "", "admin.tls: true needs tls.cert and tls.key, which it serves with")
 	_, level := levelOf(s.LogLevel)
-	all = append(all, level, s.Store.validate(), s.CORS.validate(), s.Limits.validate(), s.Admin.validate(), s.Telemetry.validate())
+	say(s.Limits.Bodies > 0 && s.Limits.Bodies < s.Limits.Body, fmt.Sprintf("limits.bodies: %d must be at least limits.body, %d", s.Limits.Bodies, s.Limits.Body))
+	all = append(all, level, s.Store.validate(), s.CORS.validate(), s.Admin.validate(), s.Telemetry.validate(),
+		notNegative("limits", s.Limits, "window"), notNegative("callers", s.Callers), notNegative("queue", s.Queue))
 	for _, name := range slices.Sorted(maps.Keys(s.Auth.Keys)) {
 		say(len(s.Auth.Keys[name]) < 16, fmt.Sprintf("auth.keys.%s: a buffer key needs at least 16 characters", name))
 	}
@@ -177,18 +183,16 @@ func (s settings) validate() error {
 	return errors.Join(append(all, keys, routes)...)
 }
 
-// validate refuses what would be no limit. The window alone may be below 0: none.
-func (l limitSettings) validate() error {
+// notNegative refuses what would be no limit in a group of whole numbers and durations. Those of except may be
+// below 0: none.
+func notNegative(group string, limits any, except ...string) error {
 	var all []error
-	fields := reflect.ValueOf(l)
+	fields := reflect.ValueOf(limits)
 	for i := range fields.NumField() {
 		name := fields.Type().Field(i).Tag.Get("koanf")
-		if name != "window" && fields.Field(i).Int() < 0 {
-			all = append(all, fmt.Errorf("limits.%s: must not be negative; 0 is the default", name))
+		if !slices.Contains(except, name) && fields.Field(i).Int() < 0 {
+			all = append(all, fmt.Errorf("%s.%s: must not be negative; 0 is the default", group, name))
 		}
-	}
-	if l.Bodies > 0 && l.Bodies < l.Body {
-		all = append(all, fmt.Errorf("limits.bodies: %d must be at least limits.body, %d", l.Bodies, l.Body))
 	}
 	return errors.Join(all...)
 }

@@ -27,7 +27,9 @@ func (c showCmd) Run(ctx context.Context, out io.Writer) error {
 
 // show prints a run for people.
 func show(w io.Writer, r shown) {
-	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", name, plain(fmt.Sprintf(format, args...)))
+	}
 	row("run", "%s", r.ID)
 	row("state", "%s", words(r.State, r.Phase, r.Reason, strings.Join(r.Notes, " ")))
 	row("call", "%s %s%s (%s, model %s)", r.Method, r.Provider, r.Path, r.Dialect, r.Model)
@@ -63,8 +65,8 @@ func ledger(w io.Writer, attempts []wire.Attempt) {
 		if a.Usage != nil {
 			tokens = fmt.Sprint(a.Usage.OutputTokens)
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", a.N, a.Route, a.Model, a.Status,
-			a.Class, a.Sent, a.Billed, a.Action, a.PreambleBytes, a.ContentBytes, tokens, took, a.Why)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", a.N, a.Route, plain(a.Model), a.Status,
+			a.Class, a.Sent, a.Billed, a.Action, a.PreambleBytes, a.ContentBytes, tokens, took, plain(a.Why))
 	}
 }
 

@@ -113,7 +113,7 @@ func (s source) run(ctx context.Context, id string) (run shown, err error) {
 func parseID(text string) (ulid.ULID, error) {
 	id, err := ulid.ParseStrict(text)
 	if err != nil {
-		return id, fmt.Errorf("run id %q: %w", text, err)
+		return id, fmt.Errorf("run id %q: must be a ULID, of 26 letters and digits", text)
 	}
 	return id, nil
 }

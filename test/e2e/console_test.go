@@ -393,3 +393,18 @@ func TestConsole_TellsWhereReadersAre(t *testing.T) {
 		t.Errorf("%d readers at the head, want 2:\n%s", n, text)
 	}
 }
+
+// Signing in leads to the console's own pages, whatever the form says.
+func TestConsole_SignInStaysInTheConsole(t *testing.T) {
+	g := rig.New(t, rig.Options{Keys: map[string]string{"anne": annesKey}})
+	for to, want := range map[string]string{
+		"/ui/overview": "/ui/overview", "/ui/runs/x?from=1": "/ui/runs/x?from=1", "": "/ui",
+		"//evil.example/ui": "/ui", "https://evil.example/ui": "/ui", "/runs": "/ui",
+		"/ui/runs/../../runs": "/ui", "/ui/runs/..//evil.example": "/ui", "/ui/runs/%2e%2e/%2e%2e/runs": "/ui",
+	} {
+		resp, _ := asked(t, "POST", g.URL+"/ui/sign-in", url.Values{"key": {annesKey}, "to": {to}}.Encode())
+		if got := resp.Header.Get("Location"); resp.StatusCode != 303 || got != want {
+			t.Errorf("to %q: %d to %q, want %q", to, resp.StatusCode, got, want)
+		}
+	}
+}
