@@ -101,6 +101,10 @@ type Log interface {
 
 	// Attempt commits one row of the ledger, new or completed (the same N again).
 	Attempt(ctx context.Context, a Attempt) error
+
+	// Sealed is closed soon after another process has closed the log, so that an owner who has nothing to
+	// append hears of it. It may be closed after any end.
+	Sealed() <-chan struct{}
 }
 
 // Filter picks runs. Zero fields do not filter.

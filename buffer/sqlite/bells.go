@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -67,6 +69,16 @@ func (b *bells) ring(id ulid.ULID) {
 	b.mu.Unlock()
 	if bl != nil {
 		close(bl.rung)
+	}
+}
+
+// wakeAll wakes everybody who watches now: they look whether there is anything new.
+func (b *bells) wakeAll() {
+	b.mu.Lock()
+	watched := slices.Collect(maps.Keys(b.of))
+	b.mu.Unlock()
+	for _, id := range watched {
+		b.ring(id)
 	}
 }
 

@@ -130,7 +130,7 @@ func (s *Store) listPage(ctx context.Context, query string, args []any, size int
 		for _, row := range found {
 			run, err := row.run()
 			if err == nil {
-				run, _, err = r.grown(ctx, row, run, s.window.get(run.ID))
+				run, _, err = r.grown(ctx, row, run, s.seen(run.ID))
 			}
 			if err != nil {
 				return err

@@ -119,6 +119,7 @@ func (t *tx) begin() error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	t.w.version, t.w.age, t.w.arrival = version, t.w.age+1, max(t.w.arrival, last)
+	t.w.s.follower.notice()
 	return nil
 }
 
@@ -196,6 +197,7 @@ func (t *tx) show() {
 	}
 	for _, d := range t.order {
 		if d.changed {
+			t.w.s.follower.changed(d.run.ID)
 			t.w.s.bells.ring(d.run.ID)
 		}
 	}
@@ -214,7 +216,7 @@ func (t *tx) draft(id ulid.ULID) (*draft, error) {
 		return t.load(id)
 	}
 	if r.age != t.w.age {
-		owned, err := t.scan(selectOwned, []any{r.row, r.owner}, new(int64))
+		owned, err := t.scan(selectOwned, []any{r.row, r.owner, string(r.view.Load().run.State)}, new(int64))
 		if err != nil {
 			return nil, fmt.Errorf("read owner: %w", err)
 		}

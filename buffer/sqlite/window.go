@@ -34,6 +34,9 @@ type recent struct {
 	row   int64
 	owner int64
 	view  atomic.Pointer[view]
+	// sealed is closed when this process can append no more: another has ended the run, or it was
+	// forgotten.
+	sealed chan struct{}
 
 	// The writer's own.
 	held   int64
@@ -91,7 +94,15 @@ func (w *window) get(id ulid.ULID) *view {
 // knows, since another reader may have seen a commit that is announced in a moment.
 func (w *window) read(id ulid.ULID, from int64, max int) (buffer.Page, bool) {
 	v := w.get(id)
-	if v == nil || from < v.first || from > v.run.Head {
+	if v == nil {
+		return buffer.Page{}, false
+	}
+	return v.page(from, max)
+}
+
+// page is what memory alone can answer.
+func (v *view) page(from int64, max int) (buffer.Page, bool) {
+	if from < v.first || from > v.run.Head {
 		return buffer.Page{}, false
 	}
 	rest := v.chunks[from-v.first:]
@@ -120,7 +131,7 @@ func (w *window) publish(d *draft) (*recent, chan struct{}) {
 		if !d.fresh {
 			return nil, nil
 		}
-		r = &recent{row: d.row, owner: d.owner}
+		r = &recent{row: d.row, owner: d.owner, sealed: make(chan struct{})}
 		r.view.Store(&view{run: &d.run, bell: make(chan struct{})})
 		w.mu.Lock()
 		w.runs[d.run.ID] = r
@@ -218,6 +229,19 @@ func (r *recent) end() {
 		return &v
 	})
 	close(old.bell)
+	close(r.sealed)
+}
+
+// sealed is closed when nothing can be appended to the run any more. A run that memory does not know has ended.
+func (w *window) sealed(id ulid.ULID) <-chan struct{} {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if r := w.runs[id]; r != nil {
+		return r.sealed
+	}
+	over := make(chan struct{})
+	close(over)
+	return over
 }
 
 // wake rings the run's bell without a commit, for whoever knows something else of it.
