@@ -160,6 +160,9 @@ func (f *follower) look(meet bool) (alone bool, err error) {
 		if living, err = f.s.owners.others(); err != nil {
 			return false, err
 		}
+		if len(living) == 0 && !f.s.recovered.Load() { // the start has nobody to follow, and recovers what there is
+			return true, nil
+		}
 	}
 	var version int64
 	if _, err := f.conn.scan("PRAGMA data_version", nil, &version); err != nil {
