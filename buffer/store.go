@@ -46,7 +46,8 @@ type Store interface {
 	// Read returns one snapshot: the run, and its chunks from position from on: at least one where
 	// there is one, then no more than fit into max bytes. If the run has ended and its head is
 	// reached, that is all there will ever be. from beyond the head is ErrAhead (with the page's Run
-	// set). A released run is readable until its chunks are swept, then ErrReleased (Run set).
+	// set). Of a run that another process keeps, the head may be that of some milliseconds before,
+	// but never below from. A released run is readable until its chunks are swept, then ErrReleased (Run set).
 	Read(ctx context.Context, id ulid.ULID, from int64, max int) (Page, error)
 
 	// Watch returns the run's bell: a channel that is closed by the next commit for that run. Take it

@@ -22,11 +22,11 @@ var ErrOver = errors.New("nothing is left of the run")
 //	the end was read, or the head is where it starts     ErrOver
 //	no position is given                                 all, though it may be the end alone
 func OpenEvents(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, error) {
-	page, err := log.Read(ctx, id, 0, 1)
+	run, err := look(ctx, log, id, s)
 	if err != nil && !errors.Is(err, buffer.ErrReleased) {
 		return nil, err
 	}
-	if run := page.Run; run.State.Ended() && s.event && s.n == run.Head+1 {
+	if run.State.Ended() && s.event && s.n == run.Head+1 {
 		return nil, ErrOver
 	}
 	t, err := Open(ctx, log, id, s)

@@ -47,11 +47,10 @@ type Tail struct {
 // where the rules say so. Its errors are *AheadError, ErrNotYet (with a tail that starts at the head),
 // buffer.ErrReleased, buffer.ErrNotFound, and the store's.
 func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, error) {
-	page, err := log.Read(ctx, id, 0, 1)
+	run, err := look(ctx, log, id, s)
 	if err != nil {
 		return nil, err
 	}
-	run := page.Run
 	if run.State == buffer.Released {
 		return nil, buffer.ErrReleased
 	}
@@ -73,6 +72,23 @@ func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, erro
 	}
 	t.Cursor = tail.New(log, id, t.From)
 	return t, err
+}
+
+// look is the run as it is. What memory knows of a run that another process keeps may be some milliseconds
+// old, and the reader comes from there; nothing beyond it is answered from memory.
+func look(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (buffer.Run, error) {
+	page, err := log.Read(ctx, id, 0, 1)
+	if err == nil && s.beyond(page.Run) {
+		if page, err = log.Read(ctx, id, page.Run.Head+1, 1); errors.Is(err, buffer.ErrAhead) {
+			err = nil
+		}
+	}
+	return page.Run, err
+}
+
+// beyond reports whether the reader has more than there is of the run.
+func (s Start) beyond(run buffer.Run) bool {
+	return s.unit == positions && s.n > run.Head || s.unit == bytes && s.n > run.Bytes
 }
 
 // seekByte finds the chunk that holds byte b, and how much of it lies before b. Offsets are ordered

@@ -39,10 +39,13 @@ type follower struct {
 	due  chan struct{} // holds a token when there may be another process
 	quit chan struct{}
 
-	mu    sync.RWMutex
-	runs  map[ulid.ULID]*foreign // put in place as a whole by the goroutine, which reads it without the lock
-	looks int64                  // how many have begun
-	wrote map[ulid.ULID]int64    // the runs of others that this process has changed, and the look before it: until the next they are in the file alone
+	mu        sync.RWMutex
+	following bool
+	runs      map[ulid.ULID]*foreign // put in place as a whole by the goroutine, which reads it without the lock
+	looks     int64                  // how many have begun
+	// doubted are the runs of which somebody here knows more than a look that has begun, with the number of
+	// that look: until the next, they are read from the file.
+	doubted map[ulid.ULID]int64
 
 	// The goroutine's own.
 	version int64 // of the file, at the last look
@@ -61,7 +64,7 @@ func newFollower(ctx context.Context, s *Store) (*follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	f := &follower{s: s, conn: c, due: make(chan struct{}, 1), quit: make(chan struct{}), wrote: map[ulid.ULID]int64{}}
+	f := &follower{s: s, conn: c, due: make(chan struct{}, 1), quit: make(chan struct{}), doubted: map[ulid.ULID]int64{}}
 	f.notice() // those that were here before
 	return f, nil
 }
@@ -89,19 +92,22 @@ func (f *follower) get(id ulid.ULID) *view {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	r := f.runs[id]
-	if _, changed := f.wrote[id]; r == nil || changed {
+	if _, doubted := f.doubted[id]; r == nil || doubted {
 		return nil
 	}
 	return &r.view
 }
 
-// changed is told when this process has changed a run, before it rings: what was known of another's is no
-// longer true.
-func (f *follower) changed(id ulid.ULID) {
+// doubt is told of a run of another that this process has changed, or has read from the file: nobody is told
+// less from now on.
+func (f *follower) doubt(id ulid.ULID) {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.runs[id] != nil {
-		f.wrote[id] = f.looks
+	if f.following {
+		f.doubted[id] = f.looks
 	}
 }
 
@@ -127,6 +133,8 @@ func (f *follower) run() {
 
 // follow looks until there is no other process.
 func (f *follower) follow() {
+	f.begin()
+	defer f.end()
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -141,7 +149,6 @@ func (f *follower) follow() {
 			f.s.bells.wakeAll()
 		}
 		if alone {
-			f.s.bells.wakeAll()
 			return
 		}
 		select {
@@ -150,6 +157,22 @@ func (f *follower) follow() {
 		case <-tick.C:
 		}
 	}
+}
+
+func (f *follower) begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.following = true
+}
+
+// end forgets what was known, and has those who waited for more ask the file.
+func (f *follower) end() {
+	f.mu.Lock()
+	f.following, f.runs = false, nil
+	clear(f.doubted)
+	f.mu.Unlock()
+	f.version = 0
+	f.s.bells.wakeAll()
 }
 
 // look is one look at the file. Every so often it is one at the others too, before, so that nothing that the dead
@@ -172,7 +195,7 @@ func (f *follower) look(meet bool) (alone bool, err error) {
 		if err := f.catchUp(); err != nil {
 			return false, err
 		}
-		f.stale = f.version != 0 // at the first look there are none
+		f.stale = true
 		f.version = version
 	}
 	if !meet {
@@ -234,7 +257,7 @@ func (f *follower) catchUp() (err error) {
 	was := f.runs
 	f.mu.Lock()
 	f.runs = runs
-	maps.DeleteFunc(f.wrote, func(_ ulid.ULID, look int64) bool { return look < f.looks })
+	maps.DeleteFunc(f.doubted, func(_ ulid.ULID, look int64) bool { return look < f.looks })
 	f.mu.Unlock()
 	f.last = last
 	for id, r := range runs {

@@ -45,10 +45,16 @@ func (s *Store) Read(ctx context.Context, id ulid.ULID, from int64, max int) (bu
 		page, err = r.page(ctx, id, seen, from, max)
 		return err
 	})
-	if seen == nil && page.Run.State.Live() {
+	s.told(page.Run, seen)
+	return page, err
+}
+
+// told notes that somebody was told of a run as the file has it.
+func (s *Store) told(run buffer.Run, seen *view) {
+	if seen == nil && run.State.Live() { // another's
+		s.follower.doubt(run.ID)
 		s.follower.notice()
 	}
-	return page, err
 }
 
 // seen is what memory has of a live run, this process's or another's, or of one that has just ended; nil
@@ -75,6 +81,7 @@ func (s *Store) Get(ctx context.Context, id ulid.ULID) (buffer.Run, error) {
 		run.Attempts, err = r.attempts(ctx, row.row)
 		return err
 	})
+	s.told(run, seen)
 	return run, err
 }
 

@@ -197,7 +197,9 @@ func (t *tx) show() {
 	}
 	for _, d := range t.order {
 		if d.changed {
-			t.w.s.follower.changed(d.run.ID)
+			if win.runs[d.run.ID] == nil { // perhaps another's
+				t.w.s.follower.doubt(d.run.ID)
+			}
 			t.w.s.bells.ring(d.run.ID)
 		}
 	}
