@@ -282,7 +282,7 @@ func (a *answer) broken(err error) {
 	switch {
 	case a.r.Context().Err() != nil:
 		return
-	case errors.Is(err, errLeft) && !a.sent:
+	case a.returns && a.server.left() && !a.sent:
 		a.begin(a.tail.Run)
 		a.abort()
 	case !a.sent:

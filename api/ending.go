@@ -134,11 +134,11 @@ func (a *answer) poll(ctx context.Context, wait time.Duration) {
 	switch {
 	case errors.Is(err, resume.ErrQuiet):
 		a.nothing(page.Run)
-	case errors.Is(err, errLeft):
-		a.nothing(a.tail.Run)
 	case err == io.EOF:
 		a.deliver(page)
 		a.end(page.Run)
+	case err != nil && a.server.left():
+		a.nothing(a.tail.Run)
 	case err != nil:
 		a.broken(err)
 	default:

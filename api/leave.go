@@ -27,10 +27,12 @@ func (s *Server) staying(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { stop(); cancel(nil) }
 }
 
+func (s *Server) left() bool { return s.Leaving != nil && s.Leaving.Err() != nil }
+
 // passOn has a client that comes once more on a connection of before come on a new one next time, which the
 // other process gets.
 func (s *Server) passOn(w http.ResponseWriter) {
-	if s.Leaving != nil && s.Leaving.Err() != nil {
+	if s.left() {
 		w.Header().Set("Connection", "close")
 	}
 }

@@ -73,7 +73,8 @@ func (c *client) ask(ctx context.Context, method, path, body string, header ...s
 
 // call makes the call of a route, whose answer the caller reads and closes.
 func (c *client) call(ctx context.Context, route string) (resp *http.Response, id string, err error) {
-	resp, err = c.ask(ctx, http.MethodPost, "/openai/"+route+"/v1/chat/completions", `{"model":"m","stream":true}`, wire.HeaderKey, route)
+	resp, err = c.ask(ctx, http.MethodPost, "/openai/"+route+"/v1/chat/completions", `{"model":"m","stream":true}`,
+		wire.HeaderKey, route, wire.HeaderHeartbeat, "off")
 	if err != nil {
 		return nil, "", err
 	}
