@@ -8,7 +8,7 @@ FUZZTIME ?= 10s
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-litestream test-browser drill faults fuzz bench bench-peers docs packages lint fmt vet staticcheck vulncheck fix reference tidy check image clean
+.PHONY: help build run demo test test-litestream test-browser drill faults upgrade-demo fuzz bench bench-peers docs packages lint fmt vet staticcheck vulncheck fix reference tidy check image clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ drill: ## Stage eight faults of a provider and print what followed
 
 faults: ## Break the log in every way, and print what was promised and what was seen
 	@cd test/faults && go test -count=1 -timeout 20m # in its own folder, as above
+
+upgrade-demo: ## Upgrade five times under 100 live streams, and count who noticed (UPGRADE="--streams 20" for flags)
+	@go run ./test/upgrade $(UPGRADE)
 
 fuzz: ## Run every fuzz target for FUZZTIME each (FUZZTIME=1h; 10s)
 	@.ci/fuzz $(FUZZTIME)

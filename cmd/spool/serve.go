@@ -130,7 +130,7 @@ func (c *serveCmd) run(given sockets, asked <-chan os.Signal, level zap.AtomicLe
 	s := &service{
 		cmd: c, started: set, log: log, level: level, store: store, secret: secret, tracer: tracer,
 		metrics: api.NewMetrics(), address: listener.Addr(), asked: asked,
-		next: successor{program: path, listeners: map[string]net.Listener{serviceSocket: listener}},
+		next: successor{program: path, args: os.Args[1:], listeners: map[string]net.Listener{serviceSocket: listener}},
 	}
 	s.leaving, s.leave = context.WithCancel(context.Background())
 	s.metrics.Recovered(sealed)

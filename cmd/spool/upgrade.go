@@ -34,6 +34,7 @@ const (
 // the file may be another by then.
 type successor struct {
 	program   string
+	args      []string
 	listeners map[string]net.Listener // by the names of sockets
 }
 
@@ -52,7 +53,7 @@ func (s successor) start(ctx context.Context, patience time.Duration) (pid int, 
 	if os.Getpid() == 1 {
 		return 0, errors.New("this is process 1, whose end would end the new one: start that beside it, with --beside")
 	}
-	cmd := exec.Command(s.program, os.Args[1:]...)
+	cmd := exec.Command(s.program, s.args...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	var names []string
 	defer func() {
