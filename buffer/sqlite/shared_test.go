@@ -208,7 +208,7 @@ func TestShared_BothWriteAtOnce(t *testing.T) {
 	}
 	for _, w := range all {
 		for _, s := range []*Store{old, fresh} {
-			for from := int64(0); from < commits; from++ {
+			for from := range int64(commits) {
 				page, err := s.Read(t.Context(), w.run.ID, from, 1)
 				if err != nil || len(page.Chunks) != 1 || page.Chunks[0].Pos != from {
 					page = await(t, s, w.run.ID, from, has(1))
