@@ -10,7 +10,7 @@ TIMES   ?= 5
 TOOL    := go tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-litestream test-browser drill faults soak fuzz bench bench-peers bench-cluster cluster-demo cluster-matrix docs packages lint fmt vet staticcheck vulncheck fix reference tidy check image clean
+.PHONY: help build run demo test test-litestream test-browser drill faults soak upgrade-demo fuzz bench bench-peers bench-cluster cluster-demo cluster-matrix docs packages lint fmt vet staticcheck vulncheck fix reference tidy check image clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ faults: ## Break the log in every way, and print what was promised and what was 
 
 soak: ## Keep the service busy for DURATION (1m), and see whether all returns to where it began (SOAK="--cpu 0.8" for flags)
 	go run ./test/soak --duration $(DURATION) $(SOAK)
+
+upgrade-demo: ## Upgrade five times under 100 live streams, and count who noticed (UPGRADE="--streams 20" for flags)
+	@go run ./test/upgrade $(UPGRADE)
 
 fuzz: ## Run every fuzz target for FUZZTIME each (FUZZTIME=1h; 10s)
 	@.ci/fuzz $(FUZZTIME)

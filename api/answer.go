@@ -33,6 +33,7 @@ type answer struct {
 	heartbeat time.Duration
 	mint      time.Duration // how long the token lives that the headers carry; 0 for none
 	floor     int64         // the first position that the reader may have
+	returns   bool          // the reader comes back by itself after a cut
 
 	reached func(pos int64) // tells how far the reader has come
 
@@ -63,6 +64,11 @@ func (a *answer) serve(start resume.Start) {
 	defer leave()
 	a.reached = reached
 	a.reached(t.From)
+	if a.returns && (start.Follow || start.Wait > 0) {
+		var stop context.CancelFunc
+		ctx, stop = a.server.staying(ctx)
+		defer stop()
+	}
 	switch {
 	case err != nil && start.Wait > 0:
 		a.nothing(&t.Run)
@@ -276,6 +282,9 @@ func (a *answer) broken(err error) {
 	switch {
 	case a.r.Context().Err() != nil:
 		return
+	case a.returns && a.server.left() && !a.sent:
+		a.begin(&a.tail.Run)
+		a.abort()
 	case !a.sent:
 		a.refuse(err)
 	default:

@@ -137,6 +137,8 @@ func (a *answer) poll(ctx context.Context, wait time.Duration) {
 	case err == io.EOF:
 		a.deliver(page)
 		a.end(&page.Run)
+	case err != nil && a.server.left():
+		a.nothing(&a.tail.Run)
 	case err != nil:
 		a.broken(err)
 	default:

@@ -70,7 +70,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 	if !e.begin() {
 		return nil
 	}
-	e.serve(r.Context())
+	ctx, stop := s.staying(r.Context())
+	defer stop()
+	e.serve(ctx)
 	return nil
 }
 
@@ -189,12 +191,14 @@ func (e *eventStream) serve(ctx context.Context) {
 				if ctx.Err() == nil {
 					panic(http.ErrAbortHandler) // the log cannot be read on: the page comes back
 				}
+				e.goodbye(ctx)
 				return
 			}
 			e.tell(n)
 		case at := <-quiet.C:
 			e.blocks.event("heartbeat", "", wire.Heartbeat{Time: at.UTC()})
 		case <-ctx.Done():
+			e.goodbye(ctx)
 			return
 		}
 		if !e.blocks.send() || !e.out.flush() {

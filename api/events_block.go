@@ -59,6 +59,13 @@ func (b *blocks) begin(field string) {
 	b.buf = append(b.buf, field...)
 }
 
+// wait tells, in a block of its own, after how many milliseconds to come back.
+func (b *blocks) wait(ms int) {
+	b.retry = 0
+	b.line("retry: ", strconv.AppendInt(nil, int64(ms), 10))
+	b.end()
+}
+
 func (b *blocks) end() { b.buf = append(b.buf, '\n') }
 
 // id writes none where run is empty: the page keeps the last one.

@@ -252,7 +252,7 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request, run buffer.Run, 
 	if err != nil {
 		return about(run, err)
 	}
-	a := &answer{server: s, w: w, r: r, run: run, partial: r.URL.Query().Get("partial") == "1", floor: grant.From}
+	a := &answer{server: s, w: w, r: r, run: run, partial: r.URL.Query().Get("partial") == "1", floor: grant.From, returns: true}
 	a.serve(start.Otherwise(grant.From))
 	return nil
 }

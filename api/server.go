@@ -3,6 +3,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -64,7 +65,9 @@ type Server struct {
 	// a credential of its own. For loopback listeners.
 	Cloudflare bool
 	Metrics    http.Handler // nil serves none
-	Log        *zap.Logger
+	// Leaving ends when another process has taken the listener over: readers are sent there. nil never does.
+	Leaving context.Context
+	Log     *zap.Logger
 
 	draining atomic.Bool
 }
@@ -126,6 +129,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			s.logOf(r).Debug("request", zap.String("method", r.Method), zap.String("path", r.URL.Path), run, zap.Duration("took", time.Since(begun)))
 		}()
 		s.listen(w, r)
+		s.passOn(w)
 		next.ServeHTTP(w, r)
 	})
 }

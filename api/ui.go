@@ -14,7 +14,7 @@ import (
 // console is the pages under /ui as the callers of this listener see them: each its own runs.
 func (s *Server) console() http.Handler {
 	open := len(s.Callers.names) == 0
-	return s.pages(callerGate{s, sessions{callers: s.Callers, cookie: "spool_ui", open: open}}, nil, "")
+	return s.whileStaying(s.pages(callerGate{s, sessions{callers: s.Callers, cookie: "spool_ui", open: open}}, nil, ""))
 }
 
 // pages are the console's behind a gate.

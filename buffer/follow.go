@@ -129,6 +129,8 @@ func (s *stream) follow(ctx context.Context, arrivals *inbox) (*ending, error) {
 			if e, err := s.ring(ctx, name); e != nil || err != nil {
 				return e, err
 			}
+		case <-s.d.log.Sealed():
+			return nil, ErrSealed
 		case <-ctx.Done():
 			return s.end(context.Cause(ctx), noAlarm), nil
 		}

@@ -51,7 +51,7 @@ func (rs *Runs) detach(id ulid.ULID, r *readers, caller bool) {
 	if d == nil {
 		rs.rests.drop(id)
 	}
-	if d == nil || !d.started.OnDisconnect.Cancel {
+	if d == nil || !d.started.OnDisconnect.Cancel || rs.handed {
 		rs.forget(id, r)
 		return
 	}
@@ -62,11 +62,26 @@ func (rs *Runs) detach(id ulid.ULID, r *readers, caller bool) {
 func (rs *Runs) left(id ulid.ULID, r *readers, d *drain) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	if r.n > 0 || rs.readers[id] != r {
+	if r.n > 0 || rs.readers[id] != r || rs.handed {
 		return
 	}
 	delete(rs.readers, id)
 	d.stop(stopped{Cancelled, ClientGone})
+}
+
+// HandOver says that readers come to another process from now on, which nobody here counts: no run is
+// cancelled for want of them any more.
+func (rs *Runs) HandOver() {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.handed = true
+	for id, r := range rs.readers {
+		if r.leave != nil {
+			r.leave.Stop()
+			r.leave = nil
+			rs.forget(id, r)
+		}
+	}
 }
 
 // Tails is how many tails are open in this process.

@@ -81,6 +81,7 @@ type Runs struct {
 
 	mu       sync.Mutex // guards what follows; never held over I/O
 	draining bool
+	handed   bool // see HandOver
 	live     map[ulid.ULID]*drain
 	readers  map[ulid.ULID]*readers
 

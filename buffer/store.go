@@ -48,7 +48,8 @@ type Store interface {
 	// Read returns one snapshot: the run, and its chunks from position from on: at least one where
 	// there is one, then no more than fit into max bytes; none where max is 0. If the run has ended and its head is
 	// reached, that is all there will ever be. from beyond the head is ErrAhead (with the page's Run
-	// set). A released run is readable until its chunks are swept, then ErrReleased (Run set).
+	// set). Of a run that another process keeps, the head may be that of some milliseconds before,
+	// but never below from. A released run is readable until its chunks are swept, then ErrReleased (Run set).
 	Read(ctx context.Context, id ulid.ULID, from int64, max int) (Page, error)
 
 	// Watch returns the run's bell: a channel that is closed by the next commit for that run. Take it
@@ -107,7 +108,8 @@ type Log interface {
 	// Attempt commits one row of the ledger, new or completed (the same N again).
 	Attempt(ctx context.Context, a Attempt) error
 
-	// Sealed is closed soon after another process has ended the run. It is nil where no other can.
+	// Sealed is closed soon after another process has closed the log, so that an owner who has nothing to
+	// append hears of it. It may be closed after any end, and is nil where no other process can.
 	Sealed() <-chan struct{}
 }
 

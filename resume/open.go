@@ -75,8 +75,8 @@ func Open(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, erro
 }
 
 // look is a tail that has not been placed, of the run that a start is in; also beside buffer.ErrReleased. What
-// is announced of it may be one commit behind what its readers were told by the log itself: a start
-// beyond it is looked for there.
+// is announced of it may be one commit behind what its readers were told by the log itself, and some milliseconds
+// where another process keeps it: a start beyond it is looked for there.
 func look(ctx context.Context, log tail.Log, id ulid.ULID, s Start) (*Tail, error) {
 	page, err := log.Read(ctx, id, 0, 0)
 	if err == nil && s.beyond(&page.Run) {

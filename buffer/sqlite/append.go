@@ -11,13 +11,14 @@ import (
 
 // runLog is the right of one owner to append to one run.
 type runLog struct {
-	s     *Store
-	id    ulid.ULID
-	owner int64
+	s      *Store
+	id     ulid.ULID
+	owner  int64
+	sealed <-chan struct{}
 }
 
-// Sealed implements buffer.Log: the folder is this process's alone.
-func (l *runLog) Sealed() <-chan struct{} { return nil }
+// Sealed implements buffer.Log.
+func (l *runLog) Sealed() <-chan struct{} { return l.sealed }
 
 // Append implements buffer.Log. If its context ends first, the chunks may be committed all the same.
 func (l *runLog) Append(ctx context.Context, chunks [][]byte, state buffer.State, c buffer.Closing) error {

@@ -79,7 +79,8 @@ func (t *tx) tidy() error {
 	if a.low-1 <= a.gone {
 		return nil
 	}
-	t.deleted = min(a.low-1, a.gone+tidyRows)
+	// The newest stays, whoever's it is: from it all processes count on.
+	t.deleted = min(a.low-1, a.gone+tidyRows, t.w.arrival-1)
 	if _, err := t.exec(deleteArrivals, a.gone, t.deleted); err != nil {
 		return fmt.Errorf("delete arrivals: %w", err)
 	}
@@ -95,8 +96,8 @@ const (
 	forward      = ` ORDER BY a.id`
 	backward     = ` ORDER BY a.id DESC`
 	selectLowest = `SELECT coalesce(min(id), 1) - 1 FROM arrivals`
-	// sweepArrivals is for the start, when no live run is left that could need one.
-	sweepArrivals = `DELETE FROM arrivals WHERE NOT EXISTS
+	// sweepArrivals is for the start, when few live runs are left that could need one.
+	sweepArrivals = `DELETE FROM arrivals WHERE id < (SELECT max(id) FROM arrivals) AND NOT EXISTS
 		(SELECT 1 FROM runs r WHERE r.run = arrivals.run AND r.ended IS NULL AND r.head <= arrivals.pos)`
 )
 

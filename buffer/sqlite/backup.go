@@ -45,6 +45,7 @@ func stay(dir string) (release func(), err error) {
 		return nil, err
 	}
 	release = func() { _ = lock.Close() } // the kernel's lock goes with it
+	// It can be shared with those that run, and with other backups, but not with one that is just starting.
 	if err = syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
 		return release, nil
 	}

@@ -42,9 +42,9 @@ var rules = []string{
 		FROM runs WHERE state NOT IN ('idle', 'streaming') AND (ended IS NULL OR outcome = '')`,
 	`SELECT id, 'is ' || state || ', but has ended' FROM runs WHERE state IN ('idle', 'streaming') AND (ended IS NOT NULL OR outcome <> '')`,
 	`SELECT id, 'is completed for the reason ' || reason FROM runs WHERE outcome = 'completed' AND reason <> ''`,
-	// A later owner recovers the runs of all earlier ones before it serves.
-	`SELECT id, 'is ' || state || ', but its owner ' || owner || ' is dead'
-		FROM runs WHERE ended IS NULL AND owner < (SELECT max(id) FROM owners WHERE recovered IS NOT NULL)`,
+	// A later owner recovers the runs of those that are dead before it serves, and says that they have ended.
+	`SELECT r.id, 'is ' || state || ', but its owner ' || owner || ' is dead' FROM runs r JOIN owners o ON o.id = r.owner
+		WHERE r.ended IS NULL AND o.ended <= (SELECT max(recovered) FROM owners)`,
 	`SELECT r.id, 'has no call' FROM runs r LEFT JOIN calls c ON c.run = r.run WHERE c.run IS NULL`,
 	`SELECT r.id, 'is named by a key of ' || k.caller || ' that is not its own'
 		FROM keys k JOIN runs r ON r.run = k.run JOIN calls c ON c.run = r.run WHERE k.caller <> r.caller OR k.key <> c.key`,

@@ -43,7 +43,7 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 		"no end":            {"UPDATE runs SET ended = NULL WHERE state = 'completed'", "without a time of its end"},
 		"live but ended":    {"UPDATE runs SET ended = 1 WHERE state = 'idle'", "is idle, but has ended"},
 		"completed, reason": {"UPDATE runs SET reason = 'reset' WHERE state = 'completed'", "completed for the reason reset"},
-		"dead owner":        {"INSERT INTO owners (started, recovered) VALUES (1, 1)", "its owner 1 is dead"},
+		"dead owner":        {"INSERT INTO owners (started, recovered) VALUES (1, 9999999999999)", "its owner 1 is dead"},
 		"no call":           {"DELETE FROM calls WHERE key = ''", "has no call"},
 		"another's key":     {"UPDATE keys SET caller = 'other'", "is named by a key of other"},
 		"key lost":          {"DELETE FROM keys", "has a key that names no run"},

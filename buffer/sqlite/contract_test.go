@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/spool-dev/spool/buffer"
@@ -35,15 +37,11 @@ func openStore(t testing.TB, cfg Config) *Store {
 	return s
 }
 
-// abandon gives up the folder's lock, as the death of the process would, and nothing else.
+// abandon gives up the folder's lock and the owner's, as the death of the process would, and nothing else.
 func abandon(t testing.TB, s *Store) {
 	t.Helper()
-	if err := s.dir.lock.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if s.dir, err = openFolder(t.TempDir()); err != nil { // for Close to give up
-		t.Fatal(err)
+	for _, lock := range []*os.File{s.owners.own, s.dir.lock} {
+		must(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_UN))
 	}
 }
 

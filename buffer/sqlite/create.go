@@ -35,7 +35,7 @@ func (s *Store) Create(ctx context.Context, r buffer.Run) (buffer.Log, buffer.Ru
 	if err != nil {
 		return nil, buffer.Run{}, err // o may still be the writer's
 	}
-	return &runLog{s: s, id: o.run.ID, owner: s.writer.owner}, o.run, nil
+	return &runLog{s: s, id: o.run.ID, owner: s.writer.owner, sealed: s.window.sealed(o.run.ID)}, o.run, nil
 }
 
 type create struct {

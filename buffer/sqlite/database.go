@@ -75,16 +75,10 @@ func openReadOnly(file string) (*sql.DB, error) {
 }
 
 // migrate brings the file to this version's schema, and creates it where there is none, for its
-// owner's eyes only. A crash here leaves a file at one of the numbered versions.
+// owner's eyes only. A crash here leaves a file at one of the numbered versions. Processes that have it open
+// already go on with it, so a version only adds to the schema of the one before.
 func migrate(ctx context.Context, file, sync string) error {
-	if err := refuseNewer(ctx, file); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return fmt.Errorf("create log: %w", err)
-	}
-	if err := f.Close(); err != nil {
+	if err := createFile(file); err != nil {
 		return fmt.Errorf("create log: %w", err)
 	}
 	db := openPool(file, 1, fixerPragmas(sync))
@@ -97,6 +91,20 @@ func migrate(ctx context.Context, file, sync string) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// createFile makes the file where there is none. One that is there is let be: the kernel takes the locks that a
+// process has on a file with the first descriptor of it that is closed, and so from the connections of another
+// store in this process.
+func createFile(file string) error {
+	if ok, err := exists(file); ok || err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // refuseNewer looks at the file's version without touching it.

@@ -130,9 +130,11 @@ func (s *Store) listPage(ctx context.Context, query string, args []any, size int
 		}
 		for _, row := range found {
 			run, err := row.open(r.keys)
+			seen := s.seen(run.ID)
 			if err == nil {
-				run, _, err = r.grown(ctx, row, run, s.window.get(run.ID))
+				run, _, err = r.grown(ctx, row, run, seen)
 			}
+			s.told(run, seen)
 			if err != nil {
 				return err
 			}

@@ -72,7 +72,7 @@ func TestOpen_FilesAreTheOwnersAlone(t *testing.T) {
 	for _, e := range entries {
 		info, err := e.Info()
 		must(t, err)
-		if info.Mode().Perm() != 0o600 {
+		if !info.IsDir() && info.Mode().Perm() != 0o600 || info.IsDir() && info.Mode().Perm() != 0o700 {
 			t.Errorf("%s has mode %s", e.Name(), info.Mode())
 		}
 	}

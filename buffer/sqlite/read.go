@@ -32,6 +32,9 @@ func (s *Store) Read(ctx context.Context, id ulid.ULID, from int64, max int) (bu
 	if page, ok := s.window.read(id, from, max); ok {
 		return page, nil
 	}
+	if page, ok := s.follower.read(id, from, max); ok {
+		return page, nil
+	}
 	page, err := s.readFile(ctx, id, from, max)
 	return *page, err
 }
@@ -39,17 +42,38 @@ func (s *Store) Read(ctx context.Context, id ulid.ULID, from int64, max int) (bu
 // readFile is Read for what memory has not. The page is not on the stack of a reader that waits.
 func (s *Store) readFile(ctx context.Context, id ulid.ULID, from int64, max int) (*buffer.Page, error) {
 	page := new(buffer.Page)
-	seen := s.window.get(id) // before the snapshot, which then has all of it
+	seen := s.seen(id) // before the snapshot, which then has all of it
+	if seen != nil && from > seen.run.Head {
+		seen = nil // a reader of another's run may know more than was told
+	}
 	err := s.snapshot(ctx, func(r reading) (err error) {
 		*page, err = r.page(ctx, id, seen, from, max)
 		return err
 	})
+	s.told(page.Run, seen)
 	return page, err
+}
+
+// told notes that somebody was told of a run as the file has it.
+func (s *Store) told(run buffer.Run, seen *view) {
+	if seen == nil && run.State.Live() { // another's
+		s.follower.doubt(run.ID)
+		s.follower.notice()
+	}
+}
+
+// seen is what memory has of a live run, this process's or another's, or of one that has just ended; nil
+// where it has none.
+func (s *Store) seen(id ulid.ULID) *view {
+	if v := s.window.get(id); v != nil {
+		return v
+	}
+	return s.follower.get(id)
 }
 
 // Get implements buffer.Store.
 func (s *Store) Get(ctx context.Context, id ulid.ULID) (buffer.Run, error) {
-	seen := s.window.get(id)
+	seen := s.seen(id)
 	var run buffer.Run
 	err := s.snapshot(ctx, func(r reading) error {
 		row, found, err := r.run(ctx, id)
@@ -62,6 +86,7 @@ func (s *Store) Get(ctx context.Context, id ulid.ULID) (buffer.Run, error) {
 		run.Attempts, err = r.attempts(ctx, row)
 		return err
 	})
+	s.told(run, seen)
 	return run, err
 }
 
@@ -162,8 +187,8 @@ func follow(page, recent []buffer.Chunk, from int64, max int) []buffer.Chunk {
 }
 
 // grown is a run that was read from the file as it is with what has arrived since its last segment, and
-// its most recent chunks. Memory knows them of this process's runs, as seen says; of another's live run
-// they are read from the file.
+// its most recent chunks. Memory knows them of this process's runs, and of another's that it follows, as
+// seen says; else they are read from the file.
 func (r reading) grown(ctx context.Context, row runRow, run buffer.Run, seen *view) (buffer.Run, []buffer.Chunk, error) {
 	if !run.State.Live() {
 		return run, nil, nil

@@ -15,8 +15,8 @@ import (
 // recoverStep is how many runs one transaction recovers.
 const recoverStep = 500
 
-// Recover implements buffer.Store. The folder's lock says that all other owners are dead. A crash in
-// between leaves the rest for the next time.
+// Recover implements buffer.Store. The locks say which owners are dead. A crash in between leaves the rest
+// for the next time.
 func (s *Store) Recover(ctx context.Context) (int, error) {
 	total := 0
 	for {
@@ -25,47 +25,92 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 			return total, fmt.Errorf("recover: %w", err)
 		}
 		total += o.sealed
-		if o.done {
-			s.log.Info("runs recovered", zap.Int("runs", total))
-			return total, nil
+		if !o.done {
+			continue
 		}
+		for _, id := range o.dead {
+			if err := s.owners.bury(id); err != nil { // it stays in the way of nothing
+				s.log.Warn("file of a dead owner not removed", zap.Error(err))
+			}
+		}
+		s.recovered.Store(true)
+		s.log.Info("runs recovered", zap.Int("runs", total), zap.Int64s("owners", o.dead))
+		return total, nil
 	}
 }
 
 type recoverOp struct {
+	dead   []int64
 	sealed int
 	done   bool
 }
 
 const (
-	selectOrphans = `SELECT id FROM runs WHERE ended IS NULL AND owner <> ? ORDER BY run LIMIT ?`
+	// selectSuspects are those that nobody has seen end, or that have left live runs behind.
+	selectSuspects = `SELECT id FROM owners WHERE ended IS NULL AND id <> ?1
+		UNION SELECT owner FROM runs WHERE ended IS NULL AND owner <> ?1`
+	selectOrphans = `SELECT id FROM runs WHERE ended IS NULL AND owner = ? ORDER BY run LIMIT ?`
 	// takeRun is what fences the former owner off, should it still be alive.
 	takeRun = `UPDATE runs SET owner = ? WHERE run = ? AND owner = ?`
 	// sealUnread is for a row that makes no run any more: a damaged header, or damaged tags.
 	sealUnread = `UPDATE runs SET owner = ?, state = iif(state = 'idle', 'failed', 'interrupted'),
 		outcome = iif(state = 'idle', 'failed', 'interrupted'), reason = ?, ended = ? WHERE id = ?`
+	markDead      = `UPDATE owners SET ended = ? WHERE id = ? AND ended IS NULL`
 	markRecovered = `UPDATE owners SET recovered = ? WHERE id = ?`
 )
 
 func (o *recoverOp) apply(t *tx) (refusal, err error) {
 	o.sealed, o.done = 0, false
-	ids, err := t.ids(selectOrphans, t.w.owner, recoverStep)
-	if err != nil {
-		return nil, fmt.Errorf("read orphans: %w", err)
+	if o.dead, err = t.dead(); err != nil {
+		return nil, err
 	}
-	for _, id := range ids {
-		if err := o.seal(t, id); err != nil {
-			return nil, fmt.Errorf("run %s: %w", id, err)
+	for _, owner := range o.dead {
+		ids, err := t.ids(selectOrphans, owner, recoverStep-o.sealed)
+		if err != nil {
+			return nil, fmt.Errorf("read orphans: %w", err)
+		}
+		for _, id := range ids {
+			if err := o.seal(t, id); err != nil {
+				return nil, fmt.Errorf("run %s: %w", id, err)
+			}
+		}
+		if o.sealed >= recoverStep {
+			return nil, nil
+		}
+		if _, err := t.exec(markDead, t.now.UnixMilli(), owner); err != nil {
+			return nil, fmt.Errorf("mark the dead: %w", err)
 		}
 	}
-	if o.done = len(ids) < recoverStep; !o.done {
-		return nil, nil
-	}
+	o.done = true
 	if _, err := t.exec(sweepArrivals); err != nil { // they are in the way of nothing but room
 		t.w.s.log.Error("arrivals not deleted", zap.Error(err))
 	}
 	_, err = t.exec(markRecovered, t.now.UnixMilli(), t.w.owner)
 	return nil, err
+}
+
+// dead are the owners that have died since somebody looked.
+func (t *tx) dead() (dead []int64, err error) {
+	var suspects []int64
+	err = t.w.conn.each(selectSuspects, []any{t.w.owner}, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		suspects = append(suspects, id)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read owners: %w", err)
+	}
+	for _, id := range suspects {
+		lives, err := t.w.s.owners.alive(id)
+		if err != nil {
+			return nil, err
+		}
+		if !lives {
+			dead = append(dead, id)
+		}
+	}
+	return dead, nil
 }
 
 func (o *recoverOp) seal(t *tx, id ulid.ULID) error {

@@ -1,5 +1,5 @@
 // Package sqlite is the embedded engine: runs in one SQLite file of a data folder that belongs to
-// one process at a time.
+// one process, and to more while one takes over from another.
 //
 //	Create, Append, Attempt, Seal, Release, Sweep, Recover
 //	   │ a request each
@@ -8,8 +8,9 @@
 //	                                                                │
 //	Read ◀── window, or else a reader's own snapshot of the file ◀──┘
 //
-// The writer is the only one that changes the file and the window; readers take no lock that it
-// holds while it works.
+// The writer is the only one of its process that changes the file, and the only one that changes the window;
+// readers take no lock that it holds while it works. Of several processes each has a lock that says that it
+// lives (owners), they write in turns (turn), and each follows what the others commit (follower).
 package sqlite
 
 import (
@@ -19,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -37,6 +39,7 @@ type Config struct {
 	Window int64            // bytes of recent chunks kept in memory over all runs; 0 is DefaultWindow, below 0 none
 	Now    func() time.Time // nil is time.Now
 	Keys   []Key            // the first encrypts new runs, the others open what they encrypted; none: new runs stay in the clear
+	Join   bool             // open a folder that other processes have open too
 
 	// Fault is the seam where tests make the log fail, hang or end the process, at the points named by
 	// Point. nil in service.
@@ -55,18 +58,23 @@ const readers = 4
 
 // Store is a buffer.Store in one data folder.
 type Store struct {
-	cfg     Config
-	log     *zap.Logger
-	dir     *folder
-	file    *identity
-	keys    *keyring
-	read    *sql.DB
-	queries *queries
-	window  *window
-	bells   *bell.Bells
-	queue   *queue
-	writer  *writer
-	check   *checkpointer
+	cfg      Config
+	log      *zap.Logger
+	dir      *folder
+	file     *identity
+	keys     *keyring
+	turn     turn
+	read     *sql.DB
+	queries  *queries
+	window   *window
+	bells    *bell.Bells
+	queue    *queue
+	writer   *writer
+	check    *checkpointer
+	owners   *owners
+	follower *follower
+
+	recovered atomic.Bool // once: from then on the runs of owners that die are this one's to seal
 
 	done  sync.WaitGroup
 	close sync.Once
@@ -76,9 +84,9 @@ type Store struct {
 var _ buffer.Store = (*Store)(nil)
 
 // Open takes the folder for this process, brings its schema up to date and starts the writer. It
-// refuses a folder that another process holds (ErrInUse), that was written by a newer version
-// (ErrNewer), that cannot be written, or with runs that the keys do not open (ErrKey), and leaves all of them
-// as they are, but for the schema in the last case.
+// refuses a folder that another process holds (ErrInUse) unless it is to join that, that was written by a
+// newer version (ErrNewer), that is not on a local file system (ErrNetwork), that cannot be written, or with runs
+// that the keys do not open (ErrKey), and leaves all of them as they are, but for the schema in the last case.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -87,7 +95,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	// A commit needs its bytes on disk and the file's size, not the time of the change as well. Where the
 	// call does not exist it stays as it is.
 	_, _ = driver.Fdatasync(true)
-	dir, err := openFolder(cfg.Dir)
+	dir, err := lock(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +109,16 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.queue.do(ctx, checkpoint{}, 0, 0); err != nil { // which puts the stamp of this opening into the file
 		s.log.Warn("checkpoint failed", zap.Error(err))
 	}
+	s.done.Go(s.follower.run)
 	s.log.Info("log opened", zap.String("folder", cfg.Dir), zap.String("sync", cfg.Sync), zap.Int64("owner", s.writer.owner))
 	return s, nil
+}
+
+func lock(ctx context.Context, cfg Config) (*folder, error) {
+	if cfg.Join {
+		return joinFolder(ctx, cfg.Dir)
+	}
+	return openFolder(cfg.Dir)
 }
 
 func (c Config) complete() (Config, error) {
@@ -138,26 +154,35 @@ func open(ctx context.Context, cfg Config, dir *folder) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := migrate(ctx, dir.file(), cfg.Sync); err != nil {
-		return nil, err
-	}
 	s := &Store{cfg: cfg, log: cfg.Log, dir: dir, keys: keys, window: newWindow(cfg.Window), bells: bell.New(), queue: newQueue()}
-	s.read = openPool(dir.file(), readers, readerPragmas)
-	if s.queries, err = prepare(ctx, s.read); err == nil {
-		err = keys.covers(ctx, s.read)
-	}
-	if err == nil {
-		s.check, err = newCheckpointer(ctx, s)
-	}
-	if err == nil {
-		s.writer, err = newWriter(ctx, s)
-	}
-	if err == nil {
-		s.file, err = identify(dir.file())
-	}
-	if err != nil {
-		_ = s.closeFiles() // nothing was written; the first error is the one to tell
+	if err := refuseNewer(ctx, dir.file()); err != nil {
 		return nil, err
+	}
+	if s.turn, err = openTurn(dir.path); err != nil {
+		return nil, err
+	}
+	s.turn.take()
+	err = migrate(ctx, dir.file(), cfg.Sync)
+	s.turn.give()
+	if err != nil {
+		_ = s.turn.close() // nothing was written; the first error is the one to tell
+		return nil, err
+	}
+	s.read = openPool(dir.file(), readers, readerPragmas)
+	for _, part := range []func() error{
+		func() (err error) { s.queries, err = prepare(ctx, s.read); return err },
+		func() error { return keys.covers(ctx, s.read) },
+		func() (err error) { s.check, err = newCheckpointer(ctx, s); return err },
+		func() (err error) { s.writer, err = newWriter(ctx, s); return err },
+		func() (err error) { s.file, err = identify(dir.file()); return err },
+		func() (err error) { s.owners, err = claimOwner(dir.path, s.writer.owner); return err },
+		func() (err error) { s.follower, err = newFollower(ctx, s); return err },
+		dir.share,
+	} {
+		if err := part(); err != nil {
+			_ = s.closeFiles() // as above
+			return nil, err
+		}
 	}
 	return s, nil
 }
@@ -168,6 +193,7 @@ func (s *Store) Close() error {
 	s.close.Do(func() {
 		s.queue.close()
 		s.check.stop()
+		s.follower.stop()
 		s.done.Wait()
 		s.window.ringAll()
 		s.bells.Close()
@@ -185,8 +211,17 @@ func (s *Store) closeFiles() error {
 	if s.check != nil {
 		errs = append(errs, s.check.close())
 	}
-	return errors.Join(append(errs, s.read.Close(), s.file.close())...)
+	if s.follower != nil {
+		errs = append(errs, s.follower.close())
+	}
+	if s.owners != nil { // only now: nothing is written in its name any more
+		errs = append(errs, s.owners.leave())
+	}
+	return errors.Join(append(errs, s.read.Close(), s.file.close(), s.turn.close())...)
 }
+
+// Notice has the store look for another process that has just opened the folder.
+func (s *Store) Notice() { s.follower.notice() }
 
 // Watch implements buffer.Store. Within one process no wake-up is lost.
 func (s *Store) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) {

@@ -19,10 +19,20 @@ const (
 )
 
 // Sweep implements buffer.Store, in three passes. A crash between two steps leaves nothing undone
-// that the next sweep would not find. The room in the file is used again for new chunks.
+// that the next sweep would not find. The room in the file is used again for new chunks. While other
+// processes have the log open, whose tails open does not know, nothing is deleted.
 func (s *Store) Sweep(ctx context.Context, now time.Time, open func(ulid.ULID) bool) (buffer.Swept, error) {
 	w := &sweep{s: s, ctx: ctx, now: now, open: open}
-	for _, pass := range []func() error{w.expire, w.drop, w.forget} {
+	passes := []func() error{w.expire, w.drop, w.forget}
+	others, err := s.owners.others()
+	if err != nil {
+		return w.done, fmt.Errorf("sweep: %w", err)
+	}
+	if len(others) > 0 {
+		s.follower.notice()
+		passes = passes[:1]
+	}
+	for _, pass := range passes {
 		if err := pass(); err != nil {
 			return w.done, fmt.Errorf("sweep: %w", err)
 		}

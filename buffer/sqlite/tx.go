@@ -120,6 +120,7 @@ func (t *tx) begin() error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	t.w.version, t.w.age, t.w.arrival = version, t.w.age+1, max(t.w.arrival, last)
+	t.w.s.follower.notice()
 	return nil
 }
 
@@ -197,6 +198,9 @@ func (t *tx) show() {
 	}
 	for _, d := range t.order {
 		if d.changed {
+			if win.runs[d.run.ID] == nil { // perhaps another's
+				t.w.s.follower.doubt(d.run.ID)
+			}
 			t.w.s.bells.Ring(d.run.ID)
 		}
 	}
@@ -215,7 +219,7 @@ func (t *tx) draft(id ulid.ULID) (*draft, error) {
 		return t.load(id)
 	}
 	if r.age != t.w.age {
-		owned, err := t.scan(selectOwned, []any{r.row, r.owner}, new(int64))
+		owned, err := t.scan(selectOwned, []any{r.row, r.owner, string(r.view.Load().run.State)}, new(int64))
 		if err != nil {
 			return nil, fmt.Errorf("read owner: %w", err)
 		}

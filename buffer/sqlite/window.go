@@ -36,6 +36,9 @@ type recent struct {
 	owner int64
 	key   *dataKey
 	view  atomic.Pointer[view]
+	// sealed is closed when this process can append no more: another has ended the run, or it was
+	// forgotten.
+	sealed chan struct{}
 
 	// The writer's own.
 	held   int64
@@ -97,7 +100,15 @@ func (w *window) get(id ulid.ULID) *view {
 // knows, since another reader may have seen a commit that is announced in a moment.
 func (w *window) read(id ulid.ULID, from int64, max int) (buffer.Page, bool) {
 	v := w.get(id)
-	if v == nil || from < v.first || from > v.run.Head {
+	if v == nil {
+		return buffer.Page{}, false
+	}
+	return v.page(from, max)
+}
+
+// page is what memory alone can answer.
+func (v *view) page(from int64, max int) (buffer.Page, bool) {
+	if from < v.first || from > v.run.Head {
 		return buffer.Page{}, false
 	}
 	if max <= 0 {
@@ -129,7 +140,7 @@ func (w *window) publish(d *draft) (*recent, chan struct{}) {
 		if !d.fresh {
 			return nil, nil
 		}
-		r = &recent{row: d.row, owner: d.owner, key: d.key}
+		r = &recent{row: d.row, owner: d.owner, key: d.key, sealed: make(chan struct{})}
 		r.view.Store(&view{run: &d.run, bell: make(chan struct{})})
 		w.mu.Lock()
 		w.runs[d.run.ID] = r
@@ -242,6 +253,19 @@ func (r *recent) end() {
 		return &v
 	})
 	close(old.bell)
+	close(r.sealed)
+}
+
+// sealed is closed when nothing can be appended to the run any more. A run that memory does not know has ended.
+func (w *window) sealed(id ulid.ULID) <-chan struct{} {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if r := w.runs[id]; r != nil {
+		return r.sealed
+	}
+	over := make(chan struct{})
+	close(over)
+	return over
 }
 
 // wake rings the run's bell without a commit, for whoever knows something else of it.

@@ -45,7 +45,7 @@ const (
 	markCommit    = "UPDATE owners SET commits = ? WHERE id = ?"
 	selectCommits = "SELECT 1 FROM owners WHERE id = ? AND commits = ?"
 	selectArrival = "SELECT 1 FROM arrivals WHERE id = ? AND run = ? AND pos = ?"
-	selectOwned   = "SELECT 1 FROM runs WHERE run = ? AND owner = ?"
+	selectOwned   = "SELECT 1 FROM runs WHERE run = ? AND owner = ? AND state = ?"
 	// selectLastArrival and selectLowest are where the table ends, and what is before its beginning.
 	selectLastArrival = "SELECT coalesce(max(id), 0) FROM arrivals"
 )
@@ -56,6 +56,8 @@ func newWriter(ctx context.Context, s *Store) (*writer, error) {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	w := &writer{s: s, conn: c, arrivals: arrivals{limit: max(0, min(maxArrivals, s.cfg.Window/2))}}
+	s.turn.take()
+	defer s.turn.give()
 	if _, err := c.scan(insertOwner, []any{s.now().UnixMilli()}, &w.owner); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log: %w", err), c.close())
 	}
@@ -100,10 +102,12 @@ func (w *writer) commit(batch []*request) {
 // crash before COMMIT leaves nothing of it, a crash after leaves all.
 func (w *writer) transact(batch []*request) error {
 	t := w.begin()
+	w.s.turn.take()
 	refusals, err := t.apply(batch)
 	if err == nil {
 		err = t.commit()
 	}
+	w.s.turn.give()
 	if err != nil {
 		if err = t.undo(err); err != nil {
 			return err
@@ -175,6 +179,8 @@ func (w *writer) publish(d *draft) chan struct{} {
 // end marks the owner as gone by its own will.
 func (w *writer) end() error {
 	t := w.begin()
+	w.s.turn.take()
+	defer w.s.turn.give()
 	err := t.begin()
 	if err == nil {
 		_, err = t.exec(endOwner, t.now.UnixMilli(), w.owner)

@@ -1,6 +1,10 @@
 package main
 
-import "syscall"
+import (
+	"syscall"
+
+	"github.com/spool-dev/spool/buffer/sqlite"
+)
 
 // What adjtimex(2) says of a clock that nobody disciplines.
 const (
@@ -20,33 +24,24 @@ func clockFindings() []finding {
 	return []finding{found(good, "clock", "is kept, to within %d ms", t.Maxerror/1000)}
 }
 
-// fileSystems are those that need a word, by the magic number of statfs(2).
-var fileSystems = map[uint32]struct {
-	name  string
-	level level
-	why   string
-}{
-	0x6969:     {"NFS", fail, networked},
-	0x517b:     {"SMB", fail, networked},
-	0xfe534d42: {"SMB2", fail, networked},
-	0xff534d42: {"CIFS", fail, networked},
-	0x5346414f: {"AFS", fail, networked},
-	0x00c36400: {"Ceph", fail, networked},
-	0x01021997: {"9P", fail, networked},
-	0x65735546: {"FUSE", warn, "its flushes and locks may not be what they seem"},
-	0x01021994: {"tmpfs", warn, "it is memory: all is gone with the machine"},
-	0x794c7630: {"overlayfs", warn, "it goes with its container: mount a volume"},
+// fileSystems are those that need a word, by the magic number of statfs(2), besides those on which the
+// service does not start.
+var fileSystems = map[uint32]struct{ name, why string }{
+	0x65735546: {"FUSE", "its flushes and locks may not be what they seem"},
+	0x01021994: {"tmpfs", "it is memory: all is gone with the machine"},
+	0x794c7630: {"overlayfs", "it goes with its container: mount a volume"},
 }
 
-const networked = "the lock and SQLite's shared memory need a local file system"
-
 func fileSystem(place string) finding {
+	if name := sqlite.Network(place); name != "" {
+		return found(fail, "file system", "%s: locks and SQLite's shared memory need a local file system", name)
+	}
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(place, &s); err != nil {
 		return found(warn, "file system", "%v", err)
 	}
 	if k, ok := fileSystems[uint32(s.Type)]; ok {
-		return found(k.level, "file system", "%s: %s", k.name, k.why)
+		return found(warn, "file system", "%s: %s", k.name, k.why)
 	}
 	return found(good, "file system", "local (type %#x)", uint32(s.Type))
 }

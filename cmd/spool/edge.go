@@ -55,17 +55,22 @@ const (
 	defaultIdle        = 2 * time.Minute
 )
 
-// listen takes the listener that was given, or else opens the address, for as many connections as may
-// be open at once: more wait in the system's backlog until one is closed. 0 is without limit.
-func listen(given net.Listener, address string, connections int) (net.Listener, error) {
+// listen takes the listener that was given, or else opens the address.
+func listen(given net.Listener, address string) (net.Listener, error) {
 	l, err := open(given, address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, cause(err))
 	}
-	if connections > 0 {
-		l = netutil.LimitListener(l, connections)
-	}
 	return l, nil
+}
+
+// limited is l for as many connections as may be open at once: more wait in the system's backlog until one is
+// closed. 0 is without limit.
+func limited(l net.Listener, connections int) net.Listener {
+	if connections > 0 {
+		return netutil.LimitListener(l, connections)
+	}
+	return l
 }
 
 func open(given net.Listener, address string) (net.Listener, error) {

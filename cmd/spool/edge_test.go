@@ -15,13 +15,13 @@ import (
 // front serves an empty answer with the limits, and gives the address.
 func front(t *testing.T, l limitSettings) string {
 	t.Helper()
-	at, err := listen(nil, "127.0.0.1:0", l.Connections)
+	at, err := listen(nil, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), l, zap.NewNop())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = server.Serve(at) }() // until it is closed
+	go func() { defer close(ended); _ = server.Serve(limited(at, l.Connections)) }() // until it is closed
 	t.Cleanup(func() { _ = server.Close(); <-ended })
 	return at.Addr().String()
 }

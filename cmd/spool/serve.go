@@ -44,6 +44,7 @@ type serveCmd struct {
 	CORSOrigin       []string `name:"cors-origin" env:"SPOOL_CORS_ORIGIN" placeholder:"ORIGIN" help:"An origin whose pages may read answers; repeatable. None by default."`
 	TTL              string   `name:"ttl" env:"SPOOL_TTL" placeholder:"DURATION" help:"How long an ended run's chunks are kept where the call does not say (default 1h)."`
 	LogLevel         string   `env:"SPOOL_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info (default), warn or error."`
+	Beside           bool     `env:"SPOOL_BESIDE" help:"Open a data folder that another buffer on this machine serves too, which is to drain: an upgrade in containers."`
 }
 
 const (
@@ -57,29 +58,42 @@ const (
 //	admin listener ──▶ api.Admin: metrics, profiles, the console, where one is configured
 //	   ▲                   store.Recover, before the first request is accepted
 //	   ├── SIGHUP, or another file: service.apply puts other settings in front of the same log
+//	   ├── SIGUSR2: a new process takes the listeners over; this one ends with its runs
 //	   └── signal: not ready ─▶ drains end ─▶ tails end ─▶ listener closes ─▶ store closes
 func (c *serveCmd) Run() error {
-	set, err := c.load()
-	if err != nil {
-		return err
-	}
+	asked := listenForUpgrades()
 	level := zap.NewAtomicLevel()
 	log, err := newLogger(level)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Sync() }()                // stderr may not be a file
-	signal.Ignore(syscall.SIGPIPE)                   // who reads the log may leave: that ends no run
-	stdlog.SetOutput(io.Discard)                     // net/http writes there what a provider sends unasked, which may be an answer
-	if l, err := levelOf(set.LogLevel); err == nil { // it was checked with the rest
-		level.SetLevel(l)
-	}
-	// The port first: where it is taken, the data stays untouched. Nothing is accepted yet.
+	defer func() { _ = log.Sync() }() // stderr may not be a file
+	signal.Ignore(syscall.SIGPIPE)    // who reads the log may leave: that ends no run
+	stdlog.SetOutput(io.Discard)      // net/http writes there what a provider sends unasked, which may be an answer
 	given, err := inherited()
 	if err != nil {
 		return err
 	}
-	listener, err := listen(given.service, set.Listen, set.Limits.Connections)
+	served := false
+	err = c.run(given, asked, level, log, func() { served = true; given.tell(nil, log) })
+	if !served {
+		given.tell(err, log)
+	}
+	return err
+}
+
+// run is Run with what was given to the process. It calls announce when requests are about to be answered.
+func (c *serveCmd) run(given sockets, asked <-chan os.Signal, level zap.AtomicLevel, log *zap.Logger, announce func()) error {
+	changes := awaitChanges(c.Config)
+	set, err := c.load()
+	if err != nil {
+		return err
+	}
+	if l, err := levelOf(set.LogLevel); err == nil { // it was checked with the rest
+		level.SetLevel(l)
+	}
+	// The port first: where it is taken, the data stays untouched. Nothing is accepted yet.
+	listener, err := listen(given.service, set.Listen)
 	if err != nil {
 		return err
 	}
@@ -91,7 +105,11 @@ func (c *serveCmd) Run() error {
 	if admin != nil {
 		defer admin.Close()
 	}
-	edge, err := set.TLS.wrap(listener, log)
+	edge, err := set.TLS.wrap(limited(listener, set.Limits.Connections), log)
+	if err != nil {
+		return err
+	}
+	path, err := program()
 	if err != nil {
 		return err
 	}
@@ -107,7 +125,7 @@ func (c *serveCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	store, err := set.open(ctx, log, points.log())
+	store, err := set.open(ctx, log, c.Beside || given.waits != nil, points.log())
 	if err != nil {
 		return err
 	}
@@ -122,8 +140,10 @@ func (c *serveCmd) Run() error {
 
 	s := &service{
 		cmd: c, started: set, log: log, level: level, store: store, secret: secret, tracer: tracer,
-		metrics: api.NewMetrics(), address: listener.Addr(), points: points,
+		metrics: api.NewMetrics(), address: listener.Addr(), asked: asked, changes: changes, points: points,
+		next: successor{program: path, args: os.Args[1:], listeners: map[string]net.Listener{serviceSocket: listener}},
 	}
+	s.leaving, s.leave = context.WithCancel(context.Background())
 	s.metrics.Recovered(sealed)
 	if log, ok := store.(*sqlite.Store); ok {
 		s.metrics.Disk(func() (used, free int64) { return measure(set.Data) })
@@ -131,6 +151,7 @@ func (c *serveCmd) Run() error {
 	}
 	if admin != nil {
 		s.admin, s.record = admin.Addr(), console.NewRecord(s.metrics.Gatherer(), log)
+		s.next.listeners[adminSocket] = admin
 	}
 	if err := s.apply(set); err != nil {
 		return errors.Join(err, store.Close())
@@ -142,25 +163,44 @@ func (c *serveCmd) Run() error {
 	}
 	log.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("data", set.where()),
 		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.Bool("tls", set.TLS.Cert != ""), where, zap.String("version", version))
-	notify(ready, log) // what comes from here on is answered
-	return s.serve(ctx, edge, newServer(&s.front, set.Limits, log), stopAdmin)
+	if given.waits == nil { // else the process before this one speaks for it
+		notify(ready, log) // what comes from here on is answered
+	}
+	announce()
+	h := newServer(s.traffic.count(&s.front), set.Limits, log)
+	h.ConnState = s.traffic.connection
+	return s.serve(ctx, edge, h, stopAdmin)
 }
 
-// serve answers requests until ctx ends, then shuts down in the order of the data. A second signal
-// aborts.
+// serve answers requests until ctx ends or a new process has taken over, then shuts down in the order of the data.
+// A second signal aborts.
 func (s *service) serve(ctx context.Context, l net.Listener, h *http.Server, stopAdmin func()) error {
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(l) }()
 	working, stopWork := context.WithCancel(context.Background())
 	reading, stopReading := context.WithCancel(working)
+	upgraded := make(chan int, 1)
 	var sweep, reload sync.WaitGroup
 	sweep.Go(func() { s.runs.Sweep(working) })
-	reload.Go(func() { s.watch(reading) })
+	reload.Go(func() { s.changes.watch(reading, s.cmd.Config, s.reload) })
+	reload.Go(func() {
+		if pid := s.upgrades(reading, s.asked); pid > 0 {
+			upgraded <- pid
+		}
+	})
 
 	var err error
+	handed := false
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
+	case pid := <-upgraded:
+		handed = true
+		_ = l.Close() // the new process has its own
+		stopReading()
+		reload.Wait()
+		stopAdmin()
+		s.handOver(ctx, pid)
 	}
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGINT, syscall.SIGTERM)
@@ -168,7 +208,9 @@ func (s *service) serve(ctx context.Context, l net.Listener, h *http.Server, sto
 	closing, closed := context.WithCancel(context.Background())
 	defer closed()
 	go whenHung(closing, func() bool { return s.runs.Hung(hungPatience) }, s.abandon)
-	notify(stopping, s.log)
+	if !handed {
+		notify(stopping, s.log)
+	}
 	stopReading()
 	reload.Wait() // the settings stay as they are from here on
 	s.log.Info("draining", zap.Int("live", s.runs.Live()), zap.Duration("grace", s.now.Grace))

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -30,6 +32,13 @@ type service struct {
 	admin   net.Addr // nil where there is no admin listener
 	record  *console.Record
 	points  failpoints
+
+	changes awaited
+	asked   <-chan os.Signal // for an upgrade
+	next    successor
+	traffic traffic
+	leaving context.Context // ends with leave, when a new process has taken over
+	leave   context.CancelFunc
 
 	front, back switched // of the listener, and of the admin listener
 
@@ -128,6 +137,7 @@ func (s *service) newServer(set settings, routes map[string]provider.Route) *api
 		Tokens:    api.NewTokens(s.secret, []byte(s.started.PreviousSecret)),
 		Origins:   set.CORS.Origins,
 		Providers: routes,
+		Leaving:   s.leaving,
 		Limits: api.Limits{
 			Body: set.Limits.Body, BodyTime: set.Limits.BodyTime, BodyGap: set.Limits.BodyGap, TTL: set.TTL, MaxTTL: set.Limits.MaxTTL, Hold: set.Limits.Hold,
 			Heartbeat: set.Limits.Heartbeat, Write: set.Limits.Write,

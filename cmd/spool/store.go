@@ -93,14 +93,15 @@ func (s storeSettings) monitors() []string {
 	return all
 }
 
-// open takes the log for this node: in the cluster, or in the data folder, where points may step in.
-func (s settings) open(ctx context.Context, log *zap.Logger, points func(sqlite.Point) error) (buffer.Store, error) {
+// open takes the log for this node: in the cluster, or in the data folder, which another process may have too
+// where it is to be joined, and where points may step in.
+func (s settings) open(ctx context.Context, log *zap.Logger, join bool, points func(sqlite.Point) error) (buffer.Store, error) {
 	if s.Store.URL == "" {
 		keys, err := s.Encryption.keys()
 		if err != nil {
 			return nil, err
 		}
-		return sqlite.Open(ctx, sqlite.Config{Dir: s.Data, Sync: s.Sync, Window: s.Limits.Window, Log: log, Keys: keys, Fault: points})
+		return sqlite.Open(ctx, sqlite.Config{Dir: s.Data, Sync: s.Sync, Window: s.Limits.Window, Log: log, Keys: keys, Join: join, Fault: points})
 	}
 	nc, err := jetstream.Dial(s.Store.access())
 	if err != nil {

@@ -18,13 +18,22 @@ const (
 	adminSocket   = "admin"
 )
 
-// sockets are the listeners that the supervisor has opened for this process (sd_listen_fds(3)). They
-// outlive it: callers that come while it is down wait in the system's backlog. The zero value has none.
-type sockets struct{ service, admin net.Listener }
+// sockets are the listeners that others have opened for this process: the supervisor (sd_listen_fds(3)), or the
+// process before this one. They outlive it: callers that come while it is down wait in the system's backlog. The
+// zero value has none.
+type sockets struct {
+	service, admin net.Listener
 
-// inherited takes what LISTEN_FDS hands over, at most one socket for each listener; none without it.
+	waits *os.File // where the process before this one waits for it; nil where there is none
+}
+
+// inherited takes what the process before this one hands over, or else LISTEN_FDS: at most one socket for
+// each listener; none without them.
 func inherited() (sockets, error) {
 	var s sockets
+	if list, ok := os.LookupEnv(handoverVar); ok {
+		return handedOver(list)
+	}
 	named, err := activation.ListenersWithNames()
 	if err != nil {
 		return s, fmt.Errorf("LISTEN_FDS: %w", err)

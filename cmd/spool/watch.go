@@ -12,29 +12,33 @@ import (
 // watchEvery is between two looks at the file.
 const watchEvery = time.Second
 
-// watch reloads the settings on SIGHUP, and when the file says something else than before, until ctx
-// ends.
-func (s *service) watch(ctx context.Context) {
-	hangUp := make(chan os.Signal, 1)
-	signal.Notify(hangUp, syscall.SIGHUP)
-	defer signal.Stop(hangUp)
-	watchFile(ctx, s.cmd.Config, hangUp, s.reload)
+// awaited is what may change the settings: SIGHUP, and what their file held before they were read. Both are
+// taken before that, so that no change is missed, and no signal ends a process that starts.
+type awaited struct {
+	hangUp <-chan os.Signal
+	known  []byte
 }
 
-// watchFile calls changed when the file holds something else, and whenever somebody asks. It looks at
-// what the file holds and not at the file: editors put another one in its place, and Kubernetes a link
+func awaitChanges(path string) awaited {
+	hangUp := make(chan os.Signal, 1)
+	signal.Notify(hangUp, syscall.SIGHUP)
+	return awaited{hangUp, read(path)}
+}
+
+// watch calls changed when the file at path holds something else, and whenever somebody asks, until ctx ends. It
+// looks at what the file holds and not at the file: editors put another one in its place, and Kubernetes a link
 // to another folder. A file that is being written is let be until two looks find the same; one that is
 // missing says nothing.
-func watchFile(ctx context.Context, path string, asked <-chan os.Signal, changed func()) {
+func (a awaited) watch(ctx context.Context, path string, changed func()) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	known := read(path)
+	known := a.known
 	last := known
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-asked:
+		case <-a.hangUp:
 			known = read(path)
 			last = known
 			changed()

@@ -11,7 +11,7 @@ import (
 )
 
 // A file that is being written is let be, and so is one that is missing for a moment.
-func TestWatchFile_WaitsUntilTheFileIsWhole(t *testing.T) {
+func TestWatch_WaitsUntilTheFileIsWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	write := func(text string) {
 		t.Helper()
@@ -24,8 +24,8 @@ func TestWatchFile_WaitsUntilTheFileIsWhole(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		var calls atomic.Int64
-		asked := make(chan os.Signal)
-		go func() { defer close(ended); watchFile(ctx, path, asked, func() { calls.Add(1) }) }()
+		asked, known := make(chan os.Signal), read(path)
+		go func() { defer close(ended); awaited{asked, known}.watch(ctx, path, func() { calls.Add(1) }) }()
 		defer func() { stop(); <-ended }()
 		expect := func(what string, want int64) {
 			t.Helper()
@@ -58,5 +58,24 @@ func TestWatchFile_WaitsUntilTheFileIsWhole(t *testing.T) {
 		expect("it is back as it was", 1)
 		asked <- os.Interrupt
 		expect("somebody asks", 2)
+	})
+}
+
+// A file that changes between the reading of the settings and the first look is no exception.
+func TestWatch_ChangeWhileTheProcessStarts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte("listen: b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		changed, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			awaited{nil, []byte("listen: a\n")}.watch(ctx, path, func() { close(changed) })
+		}()
+		<-changed
+		stop()
+		<-ended
 	})
 }

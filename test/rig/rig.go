@@ -45,6 +45,10 @@ type Options struct {
 	// Trace makes spans of what happens; nil makes none. Its owner closes it.
 	Trace *trace.Tracer
 	Plain bool // the client does not check responses: for load
+	// Join opens a folder that another rig has open too.
+	Join bool
+	// Leaving ends when another rig has taken over; nil never does.
+	Leaving context.Context
 	// Fault steps into the log's work; nil does not.
 	Fault func(sqlite.Point) error
 	Log   *zap.Logger // default none; the test's own where it is verbose
@@ -75,7 +79,7 @@ func New(t testing.TB, o Options) *Rig {
 	g := &Rig{Dir: o.Dir, Fake: fakellm.Start(t, o.Fake), t: t}
 	log := logOf(t, o)
 	var err error
-	if g.Store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: o.Dir, Log: log, Fault: o.Fault}); err != nil {
+	if g.Store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: o.Dir, Log: log, Fault: o.Fault, Join: o.Join}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.Store.Recover(t.Context()); err != nil {
@@ -98,6 +102,7 @@ func New(t testing.TB, o Options) *Rig {
 		Origins:   o.Origins,
 		Providers: g.routes(o),
 		Metrics:   metrics.Handler(g.Runs),
+		Leaving:   o.Leaving,
 	}
 	handler := g.Server.Handler()
 	if o.Trace != nil {
