@@ -25,6 +25,11 @@ func (s *Store) Create(ctx context.Context, r buffer.Run) (buffer.Log, buffer.Ru
 	if r.TTL < 0 {
 		return nil, buffer.Run{}, fmt.Errorf("create run: negative TTL %s", r.TTL)
 	}
+	for _, a := range r.Attempts {
+		if err := a.Valid(); err != nil {
+			return nil, buffer.Run{}, fmt.Errorf("create run: %w", err)
+		}
+	}
 	if err := s.closed(); err != nil {
 		return nil, buffer.Run{}, err
 	}
@@ -43,7 +48,7 @@ func (s *Store) Create(ctx context.Context, r buffer.Run) (buffer.Log, buffer.Ru
 	if err != nil {
 		return nil, buffer.Run{}, err
 	}
-	return s.newLog(v), v.Run, nil
+	return s.newLog(v), listed(v.Run), nil
 }
 
 // newLog is this node's right to append to a run that it has created.
@@ -55,14 +60,21 @@ func (s *Store) newLog(v version) *runLog {
 	return l
 }
 
-// fresh is r as it is created: with nothing that comes later.
+// fresh is r as it is created: with nothing that comes later but the first rows of its ledger.
 func fresh(r buffer.Run, now time.Time) buffer.Run {
-	return buffer.Run{
+	f := buffer.Run{
 		ID: r.ID, Caller: r.Caller, Key: r.Key, BodyHash: r.BodyHash, RetryOf: r.RetryOf,
 		Method: r.Method, Path: r.Path, Provider: r.Provider, Route: r.Route, Dialect: r.Dialect, Model: r.Model,
 		Stream: r.Stream, Kind: r.Kind, Operation: r.Operation, Turn: r.Turn, Tags: maps.Clone(r.Tags),
 		OnDisconnect: r.OnDisconnect, TTL: r.TTL, Budget: r.Budget, State: r.State, Created: now,
 	}
+	for _, a := range r.Attempts {
+		if a.Sent.IsZero() {
+			a.Sent = now
+		}
+		f = withAttempt(f, a)
+	}
+	return f
 }
 
 // begin creates the claim's run, or finds that somebody else has done so for it. errConflict: the id is
