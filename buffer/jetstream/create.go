@@ -48,7 +48,7 @@ func (s *Store) Create(ctx context.Context, r buffer.Run) (buffer.Log, buffer.Ru
 	if err != nil {
 		return nil, buffer.Run{}, err
 	}
-	return s.newLog(v), v.Run, nil
+	return s.newLog(v), listed(v.Run), nil
 }
 
 // newLog is this node's right to append to a run that it has created.

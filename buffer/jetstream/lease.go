@@ -29,11 +29,19 @@ type lease struct {
 	last  time.Time  // the last renewal
 }
 
-// takeLease takes this node's, and renews it from then on.
+// takeLease takes this node's, as soon as the servers have a leader for it, and renews it from then on.
 func takeLease(ctx context.Context, s *Store) (*lease, error) {
 	l := &lease{s: s}
-	if err := l.renew(ctx); err != nil {
-		return nil, fmt.Errorf("take lease: %w", err)
+	within, cancel := context.WithTimeout(ctx, apiWait)
+	defer cancel()
+	for {
+		err := l.renew(within)
+		if err == nil {
+			break
+		}
+		if s.rest(within, err) != nil {
+			return nil, fmt.Errorf("take lease: %w", err)
+		}
 	}
 	l.ctx, l.stop = context.WithCancel(s.base)
 	l.ending.Go(l.run)

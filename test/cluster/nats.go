@@ -9,15 +9,21 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
+
+// lameDuck is how long a server that is asked to end lets its clients go elsewhere: some seconds are enough for
+// a few.
+const lameDuck = time.Second
 
 // natsServer is the program run as one NATS server of three, until it is asked to end.
 func natsServer(args []string) error {
 	flags := flag.NewFlagSet("nats", flag.ContinueOnError)
 	o := &server.Options{Host: loopback, HTTPHost: loopback, JetStream: true, SyncAlways: true, NoSigs: true}
 	o.Cluster = server.ClusterOpts{Name: "spool", Host: loopback, NoAdvertise: true} // clients go where they are sent alone
+	o.LameDuckGracePeriod, o.LameDuckDuration = lameDuck, 2*lameDuck
 	flags.StringVar(&o.ServerName, "name", "", "its `name`")
 	flags.StringVar(&o.StoreDir, "dir", "", "`folder` of its files")
 	flags.IntVar(&o.Port, "port", 0, "for clients")

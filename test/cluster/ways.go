@@ -155,15 +155,15 @@ func (p *play) try(ctx context.Context, w way) (t tally, silence time.Duration, 
 	return t, time.Duration(quiet.Load()), err
 }
 
-// longestSilence watches the readers until ctx ends.
+// longestSilence watches the readers until all of them are done: they have seen all events, or ctx ends.
 func longestSilence(ctx context.Context, all []*stream) (longest time.Duration) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	last, at := int64(-1), time.Now()
 	for {
 		select {
-		case <-ctx.Done():
-			return longest
+		case <-ctx.Done(): // the readers of a run that was cut were told just now
+			return max(longest, time.Since(at))
 		case <-tick.C:
 		}
 		sum, done := int64(0), true
