@@ -36,7 +36,7 @@ func (a *Admin) Handler() http.Handler {
 	r.HandleFunc("/healthz", a.Server.health).Methods("GET", "HEAD")
 	r.HandleFunc("/readyz", a.Server.ready).Methods("GET", "HEAD")
 	r.Handle("/metrics", gate.guards(a.Metrics)).Methods("GET", "HEAD")
-	r.Handle("/debug/pprof/cmdline", gate.guards(http.HandlerFunc(pprof.Cmdline))).Methods("GET")
+	// No /debug/pprof/cmdline: the admin key may stand in the command line.
 	r.Handle("/debug/pprof/profile", gate.guards(http.HandlerFunc(pprof.Profile))).Methods("GET")
 	r.Handle("/debug/pprof/symbol", gate.guards(http.HandlerFunc(pprof.Symbol))).Methods("GET")
 	r.Handle("/debug/pprof/trace", gate.guards(http.HandlerFunc(pprof.Trace))).Methods("GET")

@@ -112,6 +112,9 @@ func (p *Process) Kill() {
 // Term asks the process to stop.
 func (p *Process) Term() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 
+// Quit ends the process with the stacks of all its goroutines, which it prints.
+func (p *Process) Quit() error { return p.cmd.Process.Signal(syscall.SIGQUIT) }
+
 // Insist asks the process to stop, as a person does who presses the keys again, until it has.
 func (p *Process) Insist() {
 	for hung := time.After(Patience); ; {

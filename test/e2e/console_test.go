@@ -67,7 +67,7 @@ func asked(t *testing.T, method, target string, body string, headers ...string) 
 func TestAdmin_KeyGuardsAllButHealth(t *testing.T) {
 	g := rig.New(t, rig.Options{})
 	base := admin(t, g, adminsKey)
-	for _, path := range []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/ui", "/ui/overview", "/ui/table", "/ui/panels", "/ui/keys", "/ui/runs/01JZZZZZZZ0000000000000009"} {
+	for _, path := range []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/symbol", "/ui", "/ui/overview", "/ui/table", "/ui/panels", "/ui/keys", "/ui/runs/01JZZZZZZZ0000000000000009"} {
 		for name, headers := range map[string][]string{
 			"no key": nil, "another key": {"Authorization", "Bearer " + annesKey}, "a made-up session": {"Cookie", "spool_admin=" + strings.Repeat("A", 96)},
 		} {

@@ -33,9 +33,7 @@ func powerFaults() []fault {
 	}
 }
 
-// flushed is what a disk holds for certain, and how many chunks of each run clients have seen by then. A
-// commit flushes the write-ahead log, a checkpoint the file: what comes while one is under way is looked at
-// after it, since the log may begin anew as soon as the file is flushed.
+// flushed is what a disk holds for certain, and how many chunks of each run clients have seen by then.
 type flushed struct {
 	mu   sync.Mutex
 	dir  string
@@ -47,36 +45,44 @@ type flushed struct {
 	cut  func(db, wal []byte, seen map[ulid.ULID]int) // stages one, with what the files hold besides
 	err  error
 
-	commits int
+	moments int // at which the power could fail
 }
 
-func (f *flushed) fault(p sqlite.Point) error {
-	switch p {
-	case sqlite.AtCheckpoint:
-		f.mu.Lock()
-		return nil
-	case sqlite.AtCommitted:
-		f.mu.Lock()
-	case sqlite.AtCheckpointed: // it has it
-	default:
-		return nil
-	}
-	defer f.mu.Unlock()
+// files reads what is written by now, flushed or not.
+func (f *flushed) files() (db, wal []byte) {
 	db, err := os.ReadFile(filepath.Join(f.dir, logName))
 	wal, err2 := os.ReadFile(filepath.Join(f.dir, walName))
 	f.err = errors.Join(f.err, err, err2)
-	if p == sqlite.AtCheckpointed {
-		f.db, f.head, f.over = db, wal[:min(walHead, len(wal))], len(wal)
-		return nil
+	return db, wal
+}
+
+// flush is told of each flush of a file. The power may fail before it has come to its end.
+func (f *flushed) flush(path string) (done func()) {
+	if filepath.Dir(path) != f.dir {
+		return func() {}
 	}
-	if f.commits++; f.db != nil && f.commits%2 == 0 { // the flush of this commit has not come to its end, and nobody has seen the commit
+	f.moment()
+	written, err := os.ReadFile(path)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.err = errors.Join(f.err, err)
+		if filepath.Base(path) == walName {
+			f.wal = written
+		} else {
+			f.db = written
+		}
+	}
+}
+
+// moment may cut the power now.
+func (f *flushed) moment() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.moments++; len(f.seen) > 0 && f.moments%8 == 0 {
+		db, wal := f.files()
 		f.cut(db, wal, f.seen)
 	}
-	if f.db == nil {
-		f.db = db
-	}
-	f.wal = wal
-	return nil
 }
 
 // saw notes that a client has seen n chunks of a run.
@@ -116,7 +122,13 @@ func powerCut(t *testing.T, c *count) {
 		reopen(t, c, dir, seen)
 		f.err = errors.Join(f.err, os.RemoveAll(dir))
 	}
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Dir: f.dir, Fault: f.fault})
+	watchFlushes(t, f.flush)
+	s, err := sqlite.Open(t.Context(), sqlite.Config{Dir: f.dir, Fault: func(p sqlite.Point) error {
+		if p == sqlite.AtCommitted {
+			f.moment()
+		}
+		return nil
+	}})
 	must(t, err)
 	write(t, rng, s, f.saw)
 	must(t, errors.Join(s.Close(), f.err))
@@ -208,6 +220,25 @@ func sound(ctx context.Context, s *sqlite.Store, r buffer.Run) bool {
 	return true
 }
 
+// keep takes the write-ahead log as it is at each commit, and the file as it is at each checkpoint.
+func (f *flushed) keep(p sqlite.Point) error {
+	if p != sqlite.AtCommitted && p != sqlite.AtCheckpointed {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	db, wal := f.files()
+	switch {
+	case p == sqlite.AtCheckpointed:
+		f.db, f.head, f.over = db, wal[:min(walHead, len(wal))], len(wal)
+		return nil
+	case f.db == nil:
+		f.db = db
+	}
+	f.wal = wal
+	return nil
+}
+
 // tornWAL ends a write-ahead log anywhere, or flips a bit anywhere in it, where no checkpoint has flushed it
 // and gone on to change the file.
 func tornWAL(t *testing.T, c *count) {
@@ -215,8 +246,7 @@ func tornWAL(t *testing.T, c *count) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	f := &flushed{dir: t.TempDir(), seen: map[ulid.ULID]int{}}
-	f.cut = func(_, _ []byte, _ map[ulid.ULID]int) {}
-	s, err := sqlite.Open(t.Context(), sqlite.Config{Dir: f.dir, Sync: "normal", Fault: f.fault})
+	s, err := sqlite.Open(t.Context(), sqlite.Config{Dir: f.dir, Sync: "normal", Fault: f.keep})
 	must(t, err)
 	write(t, rng, s, f.saw)
 	for range 15 {

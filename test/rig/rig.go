@@ -1,6 +1,6 @@
 // Package rig runs a whole Spool inside a test: real SQLite, a real http.Server on the loopback and
 // the scripted provider. Every response to its client is checked against the OpenAPI document, and
-// every rig ends by checking all stored invariants.
+// every rig ends by checking all stored invariants, and that no secret of its own was logged.
 package rig
 
 import (
@@ -66,8 +66,9 @@ type Rig struct {
 	Server *api.Server
 	Client *http.Client
 
-	http *httptest.Server
-	t    testing.TB
+	http   *httptest.Server
+	plants *plants
+	t      testing.TB
 }
 
 // New starts a rig that stops with the test.
@@ -76,8 +77,8 @@ func New(t testing.TB, o Options) *Rig {
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
-	g := &Rig{Dir: o.Dir, Fake: fakellm.Start(t, o.Fake), t: t}
-	log := logOf(t, o)
+	g := &Rig{Dir: o.Dir, Fake: fakellm.Start(t, o.Fake), plants: newPlants(o), t: t}
+	log := g.plants.hear(logOf(t, o))
 	var err error
 	if g.Store, err = sqlite.Open(t.Context(), sqlite.Config{Dir: o.Dir, Log: log, Fault: o.Fault, Join: o.Join}); err != nil {
 		t.Fatal(err)
@@ -138,6 +139,7 @@ func New(t testing.TB, o Options) *Rig {
 		}
 		client.CloseIdle()
 		g.Client.CloseIdleConnections()
+		g.plants.wantNone(t, g.Server.Metrics)
 		Check(t, o.Dir)
 	})
 	return g
@@ -239,6 +241,7 @@ func (g *Rig) Request(method, path, body string, headers ...string) *http.Reques
 		}
 		req.Header.Set(headers[i], headers[i+1])
 	}
+	g.plants.plantRequest(req.Header)
 	return req
 }
 
