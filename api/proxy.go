@@ -151,12 +151,10 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, p *proxied) {
 func aside(f func()) {
 	var panicked any
 	var work sync.WaitGroup
-	work.Add(1)
-	go func() {
-		defer work.Done()
+	work.Go(func() {
 		defer func() { panicked = recover() }()
 		f()
-	}()
+	})
 	if work.Wait(); panicked != nil {
 		panic(panicked)
 	}
