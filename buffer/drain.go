@@ -80,16 +80,6 @@ func (d *drain) run(ctx context.Context) {
 	}
 }
 
-// heed ends the drain of a run that another node has ended: its provider need not go on. What the end was
-// is in the log already.
-func (d *drain) heed(ctx context.Context, sealed <-chan struct{}) {
-	select {
-	case <-sealed:
-		d.stop(stopped{Interrupted, OwnerLost})
-	case <-ctx.Done():
-	}
-}
-
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

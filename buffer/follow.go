@@ -95,6 +95,7 @@ func (s *stream) follow(ctx context.Context, arrivals *inbox) (*ending, error) {
 	timer, rings := time.NewTimer(0), time.Time{}
 	defer timer.Stop()
 	wrote := s.clocks.wire.Wrote()
+	sealed := s.d.log.Sealed()
 	for {
 		name, at := s.clocks.next()
 		if !s.settleAt.IsZero() && (at.IsZero() || s.settleAt.Before(at)) {
@@ -131,6 +132,9 @@ func (s *stream) follow(ctx context.Context, arrivals *inbox) (*ending, error) {
 			}
 		case <-s.d.log.Sealed():
 			return nil, ErrSealed
+		case <-sealed: // by another process: the provider need not go on, and what the end was is in the log already
+			sealed = nil
+			s.d.stop(stopped{Interrupted, OwnerLost})
 		case <-ctx.Done():
 			return s.end(context.Cause(ctx), noAlarm), nil
 		}

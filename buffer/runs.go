@@ -304,9 +304,6 @@ func (rs *Runs) startDrain(log Log, run Run, call Call, admitted *admission, fir
 	rs.mu.Lock()
 	rs.live[run.ID] = d
 	rs.mu.Unlock()
-	if sealed := log.Sealed(); sealed != nil {
-		rs.drains.Go(func() { d.heed(ctx, sealed) })
-	}
 	rs.drains.Go(func() {
 		defer close(d.done)
 		d.run(ctx)
