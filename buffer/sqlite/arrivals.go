@@ -93,8 +93,9 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.run = arrivals.run AND r.ended IS NULL AND r.head <= arrivals.pos)`
 	selectArrivals = `SELECT a.run, a.pos, a.start, a.sizes, a.data, a.cipher FROM arrivals a JOIN runs r ON r.run = a.run
 		WHERE r.ended IS NULL AND a.pos >= r.head`
-	forward      = ` ORDER BY a.id`
-	backward     = ` ORDER BY a.id DESC`
+	forward  = ` ORDER BY a.id`
+	backward = ` ORDER BY a.id DESC`
+	// selectLowest is what is before the table's beginning.
 	selectLowest = `SELECT coalesce(min(id), 1) - 1 FROM arrivals`
 	// sweepArrivals is for the start, when few live runs are left that could need one.
 	sweepArrivals = `DELETE FROM arrivals WHERE id < (SELECT max(id) FROM arrivals) AND NOT EXISTS

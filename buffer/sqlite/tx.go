@@ -98,8 +98,8 @@ func (t *tx) scan(query string, args []any, dest ...any) (bool, error) {
 	return t.w.conn.scan(query, args, dest...)
 }
 
-// begin takes the lock of the file, if it still is the log, and looks whether another process has changed it: then nothing that
-// memory says is believed before it was looked up.
+// begin takes the lock of the file, if it still is the log, and looks whether another process has changed
+// it: then nothing that memory says is believed before it was looked up.
 func (t *tx) begin() error {
 	if err := t.w.conn.execHot("BEGIN IMMEDIATE", nil); err != nil {
 		return fmt.Errorf("begin: %w", err)

@@ -46,7 +46,7 @@ const (
 	selectCommits = "SELECT 1 FROM owners WHERE id = ? AND commits = ?"
 	selectArrival = "SELECT 1 FROM arrivals WHERE id = ? AND run = ? AND pos = ?"
 	selectOwned   = "SELECT 1 FROM runs WHERE run = ? AND owner = ? AND state = ?"
-	// selectLastArrival and selectLowest are where the table ends, and what is before its beginning.
+	// selectLastArrival is where the table ends.
 	selectLastArrival = "SELECT coalesce(max(id), 0) FROM arrivals"
 )
 
