@@ -17,12 +17,13 @@ import (
 type foreign struct {
 	view
 	owner int64
+	key   *dataKey
 }
 
 const (
 	selectForeign = `SELECT run, id, owner, state, head, bytes FROM runs WHERE ended IS NULL AND owner <> ?`
 	// selectNews are what others' live runs have that is in no segment yet.
-	selectNews = `SELECT a.run, a.pos, a.start, a.sizes, a.data FROM arrivals a JOIN runs r ON r.run = a.run
+	selectNews = `SELECT a.run, a.pos, a.start, a.sizes, a.data, a.cipher FROM arrivals a JOIN runs r ON r.run = a.run
 		WHERE a.id > ? AND r.ended IS NULL AND r.owner <> ? AND a.pos >= r.head ORDER BY a.id`
 )
 
@@ -84,7 +85,7 @@ func (f *follower) news() (runs map[ulid.ULID]*foreign, last int64, err error) {
 	err = f.conn.each(selectNews, []any{f.last, me}, func(r *sql.Rows) error {
 		var run int64
 		var p piece
-		err := r.Scan(&run, &p.pos, &p.start, &p.sizes, &p.data)
+		err := r.Scan(&run, &p.pos, &p.start, &p.sizes, &p.data, &p.cipher)
 		pieces[run] = append(pieces[run], p)
 		return err
 	})
@@ -130,13 +131,16 @@ func (f *follower) next(id ulid.ULID, row foreignRow, arrived []piece) (*foreign
 		if next := row.head + int64(len(chunks)); p.pos != next {
 			return nil, fmt.Errorf("no chunk %d, but %d", next, p.pos)
 		}
-		var err error
+		p, err := p.decrypt(was.key)
+		if err != nil {
+			return nil, err
+		}
 		if chunks, err = p.unpack(chunks); err != nil {
 			return nil, err
 		}
 	}
 	run.Head, run.Bytes = row.head+int64(len(chunks)), row.bytes+span(chunks)
-	return &foreign{view: view{run: &run, first: row.head, chunks: chunks}, owner: row.owner}, nil
+	return &foreign{view: view{run: &run, first: row.head, chunks: chunks}, owner: row.owner, key: was.key}, nil
 }
 
 // load reads all about a run but its chunks.
@@ -149,9 +153,9 @@ func (f *follower) load(row foreignRow) (*foreign, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read run: %w", err)
 	}
-	run, err := r.run()
+	run, err := r.open(f.s.keys)
 	if err != nil {
 		return nil, err
 	}
-	return &foreign{view: view{run: &run, first: row.head}, owner: row.owner}, nil
+	return &foreign{view: view{run: &run, first: row.head}, owner: row.owner, key: r.key}, nil
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // two are an old process of a folder and a new one, in one.
-func two(t *testing.T, window int64) (dir string, old, fresh *Store) {
+func two(t *testing.T, window int64, keys ...Key) (dir string, old, fresh *Store) {
 	t.Helper()
 	dir = t.TempDir()
-	t.Cleanup(func() { wantSound(t, dir) })
+	t.Cleanup(func() { wantSound(t, dir, keys...) })
 	open := func(join bool) *Store {
-		s := openStore(t, Config{Dir: dir, lazy: true, Window: window, Join: join})
+		s := openStore(t, Config{Dir: dir, lazy: true, Window: window, Join: join, Keys: keys})
 		t.Cleanup(func() { must(t, s.Close()) })
 		_, err := s.Recover(t.Context())
 		must(t, err)
@@ -58,9 +58,15 @@ func in(state buffer.State) func(buffer.Page) bool {
 
 // A reader in one process follows a run of another chunk by chunk, through segments, to its end.
 func TestShared_ATailFollowsARunOfTheOther(t *testing.T) {
-	for name, window := range map[string]int64{"default window": 0, "no window": -1} {
+	for name, c := range map[string]struct {
+		window int64
+		keys   []Key
+	}{
+		"default window": {0, nil}, "no window": {-1, nil},
+		"encrypted": {0, []Key{key("one")}}, "encrypted, no window": {-1, []Key{key("one")}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			_, old, fresh := two(t, window)
+			_, old, fresh := two(t, c.window, c.keys...)
 			log, r := started(t, old)
 			var from int64
 			for n := range 60 {
