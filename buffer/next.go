@@ -1,9 +1,12 @@
 package buffer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 )
 
 // Next is the run after a commit at a time: in state to, with the facts of c, but for its head. Whether
@@ -90,6 +93,24 @@ func (r Run) Ending(want State) (to State, done bool, err error) {
 		return to, false, fmt.Errorf("seal: only the log itself can end as %s", to)
 	}
 	return to, false, nil
+}
+
+// Creatable says what keeps a run from being created, whatever there is already.
+func (r *Run) Creatable() error {
+	switch {
+	case r.State != Idle:
+		return fmt.Errorf("it is %q, and runs start as %s", r.State, Idle)
+	case r.ID == (ulid.ULID{}):
+		return errors.New("it has no id")
+	case r.TTL < 0:
+		return fmt.Errorf("negative TTL %s", r.TTL)
+	}
+	for _, a := range r.Attempts {
+		if err := a.Valid(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Valid says what is wrong with the row by itself.

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/spool-dev/spool/buffer"
 )
 
@@ -16,19 +14,8 @@ import (
 // a crash here leaves a claim without its run, and whoever finds the claim creates the run from it. If
 // the context ends first, the run may exist all the same, without anybody to append to it: Seal ends it.
 func (s *Store) Create(ctx context.Context, r buffer.Run) (buffer.Log, buffer.Run, error) {
-	if r.State != buffer.Idle {
-		return nil, buffer.Run{}, fmt.Errorf("create run in state %q: runs start as %s", r.State, buffer.Idle)
-	}
-	if r.ID == (ulid.ULID{}) {
-		return nil, buffer.Run{}, errors.New("create run: it has no id")
-	}
-	if r.TTL < 0 {
-		return nil, buffer.Run{}, fmt.Errorf("create run: negative TTL %s", r.TTL)
-	}
-	for _, a := range r.Attempts {
-		if err := a.Valid(); err != nil {
-			return nil, buffer.Run{}, fmt.Errorf("create run: %w", err)
-		}
+	if err := r.Creatable(); err != nil {
+		return nil, buffer.Run{}, fmt.Errorf("create run: %w", err)
 	}
 	if err := s.closed(); err != nil {
 		return nil, buffer.Run{}, err

@@ -13,19 +13,8 @@ import (
 // Create implements buffer.Store. If its context ends first, the run may exist all the same, without
 // anybody to append to it: Seal ends it.
 func (s *Store) Create(ctx context.Context, r buffer.Run) (buffer.Log, buffer.Run, error) {
-	if r.State != buffer.Idle {
-		return nil, buffer.Run{}, fmt.Errorf("create run in state %q: runs start as %s", r.State, buffer.Idle)
-	}
-	if r.ID == (ulid.ULID{}) {
-		return nil, buffer.Run{}, errors.New("create run: it has no id")
-	}
-	if r.TTL < 0 {
-		return nil, buffer.Run{}, fmt.Errorf("create run: negative TTL %s", r.TTL)
-	}
-	for _, a := range r.Attempts {
-		if err := a.Valid(); err != nil {
-			return nil, buffer.Run{}, fmt.Errorf("create run: %w", err)
-		}
+	if err := r.Creatable(); err != nil {
+		return nil, buffer.Run{}, fmt.Errorf("create run: %w", err)
 	}
 	o := &create{want: r}
 	err := s.queue.do(ctx, o, 0, 0)
