@@ -30,6 +30,8 @@ type checkpointer struct {
 	copying sync.Mutex    // held while one is under way on this connection
 	due     chan struct{} // holds one token when it is time
 	quit    chan struct{}
+
+	missed int // the writer's own: how often since the log last began anew a reader was in the way
 }
 
 func newCheckpointer(ctx context.Context, s *Store) (*checkpointer, error) {
@@ -73,7 +75,27 @@ func (c *checkpointer) copy() error {
 	c.copying.Lock()
 	defer c.copying.Unlock()
 	c.pages.Store(0)
-	return c.s.checkpoint(c.conn)
+	_, err := c.s.checkpoint(c.conn, passive)
+	return err
+}
+
+// finish is the writer's share. Where a reader was in the way twice, four times, and so on, it waits for it.
+func (c *checkpointer) finish(w *conn) error {
+	whole, err := c.s.checkpoint(w, passive)
+	if whole || err != nil {
+		c.missed = 0
+		return err
+	}
+	if c.missed++; c.missed < 2 || c.missed&(c.missed-1) != 0 {
+		return nil
+	}
+	if err := w.once(readerPatience); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if whole, err = c.s.checkpoint(w, restart); whole {
+		c.missed = 0
+	}
+	return errors.Join(err, w.once("PRAGMA "+busyTimeout))
 }
 
 // keepUp has the writer, between two transactions, wait where the checkpointer is behind, and do on w, its own
@@ -85,7 +107,7 @@ func (c *checkpointer) keepUp(w *conn) error {
 	c.copying.Lock()
 	defer c.copying.Unlock()
 	c.pages.Store(0)
-	return c.s.checkpoint(w)
+	return c.finish(w)
 }
 
 func (c *checkpointer) stop() { close(c.quit) }
@@ -100,17 +122,24 @@ func (checkpoint) apply(t *tx) (refusal, err error) {
 	return nil, t.restamp()
 }
 
-// checkpoint copies what it can without waiting. It flushes the write-ahead log before, and the file
-// after: a crash in between leaves both as good as they were.
-func (s *Store) checkpoint(c *conn) error {
-	err := errors.Join(s.file.present(), s.cfg.Fault(AtCheckpoint))
+// How a checkpoint treats readers. restart waits for them, for as long as readerPatience says.
+const (
+	passive        = "PRAGMA wal_checkpoint(PASSIVE)"
+	restart        = "PRAGMA wal_checkpoint(RESTART)"
+	readerPatience = "PRAGMA busy_timeout(250)" // milliseconds
+)
+
+// checkpoint copies what it can, and reports whether that is all there is. It flushes the write-ahead log before,
+// and the file after: a crash in between leaves both as good as they were.
+func (s *Store) checkpoint(c *conn, how string) (whole bool, err error) {
+	err = errors.Join(s.file.present(), s.cfg.Fault(AtCheckpoint))
+	var busy, pages, copied int
 	if err == nil {
-		var busy, pages, copied int
-		_, err = c.scan("PRAGMA wal_checkpoint(PASSIVE)", nil, &busy, &pages, &copied)
+		_, err = c.scan(how, nil, &busy, &pages, &copied)
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return false, fmt.Errorf("checkpoint: %w", err)
 	}
 	s.file.note()
-	return s.cfg.Fault(AtCheckpointed)
+	return busy == 0 && pages == copied, s.cfg.Fault(AtCheckpointed)
 }

@@ -37,7 +37,7 @@ func newDamaged(t *testing.T, size int) *damaged {
 		return r.ID
 	}
 	d.hurt, d.ended, d.other = three(buffer.Streaming), three(buffer.Completed), three(buffer.Streaming)
-	must(t, s.checkpoint(s.writer.conn))
+	must(t, s.check.finish(s.writer.conn))
 	for _, name := range []string{fileName, fileName + "-wal"} {
 		copyFile(t, filepath.Join(dir, name), filepath.Join(d.dir, name))
 	}
@@ -245,7 +245,7 @@ func TestDamage_YesterdaysLogAtStart(t *testing.T) {
 	s := openStore(t, Config{Dir: dir, lazy: true})
 	log, r := started(t, s)
 	must(t, log.Append(t.Context(), [][]byte{[]byte("0")}, buffer.Streaming, buffer.Closing{}))
-	must(t, s.checkpoint(s.writer.conn))
+	must(t, s.check.finish(s.writer.conn))
 	copyFile(t, filepath.Join(dir, fileName), filepath.Join(yesterday, fileName))
 	must(t, log.Append(t.Context(), [][]byte{[]byte("1")}, buffer.Completed, buffer.Closing{}))
 	must(t, s.Close())

@@ -203,7 +203,7 @@ func TestEncryption_ReleaseDestroysTheDataKey(t *testing.T) {
 	r := told(t, s, buffer.Interrupted)
 	var wrapped []byte
 	must(t, s.read.QueryRowContext(t.Context(), "SELECT wrapped FROM ciphers").Scan(&wrapped))
-	must(t, s.checkpoint(s.check.conn))
+	must(t, s.check.copy())
 	if len(filesWith(t, string(wrapped), dir)) == 0 {
 		t.Fatal("the search does not find the data key while it is there")
 	}

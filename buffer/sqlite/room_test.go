@@ -21,7 +21,7 @@ func TestSweep_RoomIsUsedAgain(t *testing.T) {
 		}
 		_, err := s.Sweep(t.Context(), time.Now().Add(time.Second), nil)
 		must(t, err)
-		must(t, s.checkpoint(s.writer.conn))
+		must(t, s.check.finish(s.writer.conn))
 		info, err := os.Stat(filepath.Join(dir, fileName))
 		must(t, err)
 		sizes = append(sizes, info.Size())

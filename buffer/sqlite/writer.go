@@ -121,7 +121,7 @@ func (w *writer) transact(batch []*request) error {
 		w.s.check.wrote(t.pages())
 	}
 	if t.checkpoint {
-		err = w.s.checkpoint(w.conn)
+		err = w.s.check.finish(w.conn)
 	} else {
 		err = w.s.check.keepUp(w.conn)
 	}
