@@ -24,6 +24,7 @@ type arrivals struct {
 	held  int64 // from low on
 	order []arrival
 	gone  int64 // the rows up to this one are deleted
+	blank int64 // this one holds nothing any more
 	low   int64 // the rows before this one are over
 }
 
@@ -76,11 +77,17 @@ func (t *tx) tidy() error {
 			d.settle = true
 		}
 	}
-	if a.low-1 <= a.gone {
+	if a.low > t.w.arrival && a.blank < t.w.arrival {
+		if _, err := t.exec(blankNewest); err != nil {
+			return fmt.Errorf("blank arrival: %w", err)
+		}
+		t.blank = t.w.arrival
+	}
+	last := min(a.low-1, a.gone+tidyRows, t.w.arrival-1)
+	if last <= a.gone {
 		return nil
 	}
-	// The newest stays, whoever's it is: from it all processes count on.
-	t.deleted = min(a.low-1, a.gone+tidyRows, t.w.arrival-1)
+	t.deleted = last
 	if _, err := t.exec(deleteArrivals, a.gone, t.deleted); err != nil {
 		return fmt.Errorf("delete arrivals: %w", err)
 	}
@@ -93,6 +100,10 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.run = arrivals.run AND r.ended IS NULL AND r.head <= arrivals.pos)`
 	selectArrivals = `SELECT a.run, a.pos, a.start, a.sizes, a.data, a.cipher FROM arrivals a JOIN runs r ON r.run = a.run
 		WHERE r.ended IS NULL AND a.pos >= r.head`
+	// blankNewest is for the newest row, whoever's it is, when it is over: from it all processes count on, so it
+	// stays, and nothing of the answer does.
+	blankNewest = `UPDATE arrivals SET sizes = '[]', data = x'', cipher = NULL WHERE id = (SELECT max(id) FROM arrivals)
+		AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.run = arrivals.run AND r.ended IS NULL AND r.head <= arrivals.pos)`
 	forward  = ` ORDER BY a.id`
 	backward = ` ORDER BY a.id DESC`
 	// selectLowest is what is before the table's beginning.

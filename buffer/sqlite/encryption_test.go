@@ -291,7 +291,7 @@ func TestEncryption_NoncesDiffer(t *testing.T) {
 	must(t, log.Append(t.Context(), nil, buffer.Completed, buffer.Closing{}))
 	var rows, nonces sql.NullInt64
 	must(t, s.read.QueryRowContext(t.Context(), `SELECT count(*), count(DISTINCT substr(cipher, 1, 12)) FROM
-		(SELECT cipher FROM segments UNION ALL SELECT cipher FROM arrivals)`).Scan(&rows, &nonces))
+		(SELECT cipher FROM segments UNION ALL SELECT cipher FROM arrivals WHERE length(data) > 0)`).Scan(&rows, &nonces))
 	if rows.Int64 == 0 || rows != nonces {
 		t.Errorf("%d rows have %d nonces", rows.Int64, nonces.Int64)
 	}

@@ -82,8 +82,10 @@ func (o *recoverOp) apply(t *tx) (refusal, err error) {
 		}
 	}
 	o.done = true
-	if _, err := t.exec(sweepArrivals); err != nil { // they are in the way of nothing but room
-		t.w.s.log.Error("arrivals not deleted", zap.Error(err))
+	for _, query := range []string{sweepArrivals, blankNewest} {
+		if _, err := t.exec(query); err != nil { // they are in the way of nothing but room
+			t.w.s.log.Error("arrivals not deleted", zap.Error(err))
+		}
 	}
 	_, err = t.exec(markRecovered, t.now.UnixMilli(), t.w.owner)
 	return nil, err

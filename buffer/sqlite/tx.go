@@ -27,6 +27,7 @@ type tx struct {
 	gone    []ulid.ULID       // runs that memory must forget
 	foreign map[int64][]piece // see arrived
 	deleted int64             // the arrivals up to this one are deleted
+	blank   int64             // this one is emptied
 	last    *draft            // the one whose arrival was inserted last
 	bytes   int64             // of chunks
 
@@ -191,6 +192,7 @@ func (t *tx) show() {
 		win.forget(id)
 	}
 	t.w.arrivals.gone = max(t.w.arrivals.gone, t.deleted)
+	t.w.arrivals.blank = max(t.w.arrivals.blank, t.blank)
 	t.w.arrivals.trim()
 	win.evict()
 	for _, bell := range bells {

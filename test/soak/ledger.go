@@ -40,7 +40,7 @@ func look(ctx context.Context, db *sql.DB) (s stored, err error) {
 	if err := rows.Err(); err != nil {
 		return s, err
 	}
-	return s, db.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM segments) + (SELECT count(*) FROM arrivals)").
+	return s, db.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM segments) + (SELECT count(*) FROM arrivals WHERE length(data) > 0)").
 		Scan(&s.attempts, &s.chunks)
 }
 
