@@ -157,6 +157,7 @@ func TestWait_EndIsSeenWhereverBetweenTwoStepsItFalls(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(step, " ", nth), func(t *testing.T) {
 				id, open := s.begin(t, g, at)
+				waitFor(t, func() bool { return g.Runs.Readers(mustULID(t, id)) == 0 }) // its caller takes no step any more
 				passed := make(chan struct{})
 				store.hook(step, nth, func() {
 					open()
