@@ -68,8 +68,8 @@ func (a *Admin) hosted(next http.Handler) http.Handler {
 		if h, _, err := net.SplitHostPort(host); err == nil {
 			host = h
 		}
-		host = strings.ToLower(strings.Trim(host, "[]"))
-		if host != "localhost" && net.ParseIP(host) == nil && !slices.Contains(a.Hosts, host) {
+		host = strings.Trim(host, "[]")
+		if !strings.EqualFold(host, "localhost") && net.ParseIP(host) == nil && !slices.ContainsFunc(a.Hosts, func(name string) bool { return strings.EqualFold(name, host) }) {
 			writeProblem(w, bad("Host: this listener is reached by an address, by localhost, or by a name in admin.hosts"))
 			return
 		}

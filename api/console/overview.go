@@ -44,7 +44,9 @@ func hourOf(all []sample) hour {
 		c.outcomes(all),
 		c.saved(all),
 		c.gauges("Circuits open", all, whole, gauge{"circuits", "bad", func(s sample) float64 { return s.circuits }}),
-		c.disk(all),
+	}
+	if all[len(all)-1].diskFree > 0 { // a node of a cluster has none
+		h.Panels = append(h.Panels, c.disk(all))
 	}
 	return h
 }

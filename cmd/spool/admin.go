@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -38,6 +39,11 @@ func (a adminSettings) validate() error {
 	if err != nil {
 		return noAddress("admin.listen", a.Listen)
 	}
+	for _, name := range a.Hosts {
+		if strings.ContainsAny(name, ":/") {
+			return fmt.Errorf("admin.hosts: %q must be a name alone, without scheme and port", name)
+		}
+	}
 	if host != "" && net.ParseIP(host) == nil {
 		return nil // a name: the listener tells
 	}
@@ -62,9 +68,9 @@ const (
 )
 
 // listen is the admin listener: the one that was given, or else at its address; nil where there is
-// neither. With tls it speaks what t says. It shows the runs of all callers, so beyond the loopback it needs a key, or the word that
+// neither. It shows the runs of all callers, so beyond the loopback it needs a key, or the word that
 // somebody else asks for one.
-func (a adminSettings) listen(given net.Listener, t tlsSettings, log *zap.Logger) (net.Listener, error) {
+func (a adminSettings) listen(given net.Listener) (net.Listener, error) {
 	if a.Listen == "" && given == nil {
 		return nil, nil
 	}
@@ -75,14 +81,15 @@ func (a adminSettings) listen(given net.Listener, t tlsSettings, log *zap.Logger
 	if err := a.guarded(l.Addr()); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	if !a.TLS {
+	return l, nil
+}
+
+// edge is l as it is served: with tls it speaks what t says.
+func (a adminSettings) edge(l net.Listener, t tlsSettings, log *zap.Logger) (net.Listener, error) {
+	if l == nil || !a.TLS {
 		return l, nil
 	}
-	edge, err := t.wrap(l, log)
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return edge, nil
+	return t.wrap(l, log)
 }
 
 // guarded refuses an address that others reach without a credential.

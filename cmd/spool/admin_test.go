@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"testing"
@@ -26,7 +27,16 @@ func TestAdmin_SpeaksTLSWhereItIsTold(t *testing.T) {
 		"https://": {Listen: "127.0.0.1:0", TLS: true},
 		"http://":  {Listen: "127.0.0.1:0"},
 	} {
-		l, err := a.listen(nil, pair, zap.NewNop())
+		bare, err := a.listen(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err := descriptor(bare); err != nil {
+			t.Errorf("%s: it cannot be handed over: %v", scheme, err)
+		} else {
+			_ = f.Close() // it was only asked for
+		}
+		l, err := a.edge(bare, pair, zap.NewNop())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,8 +54,13 @@ func TestAdmin_SpeaksTLSWhereItIsTold(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if l, err := (adminSettings{Listen: "127.0.0.1:0", TLS: true}).listen(nil, tlsSettings{Cert: "nowhere", Key: "nowhere"}, zap.NewNop()); err == nil {
-		t.Errorf("listens on %s without a certificate", l.Addr())
+	bare, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bare.Close()
+	if _, err := (adminSettings{TLS: true}).edge(bare, tlsSettings{Cert: "nowhere", Key: "nowhere"}, zap.NewNop()); err == nil {
+		t.Error("it is served without a certificate")
 	}
 	if err := (settings{Sync: "full", TTL: 1, LogLevel: "info", Admin: adminSettings{TLS: true}}).validate(); err == nil {
 		t.Error("admin.tls without a certificate is no mistake")

@@ -29,8 +29,8 @@ type checked struct {
 
 // Validate is the command line's.
 func (c checkCmd) Validate() error {
-	if c.Store == "" && c.Data == "" {
-		return errors.New("give a data folder, or --store")
+	if (c.Store == "") == (c.Data == "") {
+		return errors.New("give a data folder or --store, one of the two")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,9 @@ type clusterCmd struct {
 
 type clusterInitCmd struct {
 	storeFlags
-	Replicas         int  `default:"3" placeholder:"N" help:"Copies of each event: 3 survive the loss of one server, 5 of two."`
-	Shards           int  `placeholder:"N" help:"Streams that runs are spread over, for ever (default one for each server of --store)."`
-	UnsafeDurability bool `help:"Also with fewer than three replicas, or where the servers do not tell that they have sync_interval: always."`
+	Replicas         int  `placeholder:"N" help:"Copies of each event: 3 (default) survive the loss of one server, 5 of two. A log that is there keeps what it has."`
+	Shards           int  `placeholder:"N" help:"Streams that runs are spread over, for ever (default one for each server of --store, or what the log has)."`
+	UnsafeDurability bool `env:"SPOOL_UNSAFE_DURABILITY" help:"Also with fewer than three replicas, or where the servers do not tell that they have sync_interval: always."`
 	output
 }
 
@@ -45,18 +46,13 @@ func (c clusterInitCmd) Run(ctx context.Context, out io.Writer) error {
 	if lazy != nil && !c.UnsafeDurability {
 		return fmt.Errorf("cluster init: %w; give the servers' monitoring ports with --store-monitor, or take the risk with --unsafe-durability", lazy)
 	}
-	if c.Replicas < jetstream.SafeReplicas && !c.UnsafeDurability {
-		return fmt.Errorf("cluster init: --replicas %d: what is acknowledged can be lost with one server; take the risk with --unsafe-durability", c.Replicas)
-	}
 	l := jetstream.Layout{Name: set.Name, Shards: c.Shards, Replicas: c.Replicas, Flushes: lazy == nil}
-	if l.Shards == 0 {
-		servers, err := set.access().Addresses()
-		if err != nil {
+	err = set.connected(func(nc *nats.Conn) error {
+		if err := c.complete(ctx, nc, set, &l); err != nil {
 			return err
 		}
-		l.Shards = len(servers)
-	}
-	err = set.connected(func(nc *nats.Conn) error { return jetstream.Init(ctx, nc, l) })
+		return jetstream.Init(ctx, nc, l)
+	})
 	if err != nil {
 		return fmt.Errorf("cluster init: %w", err)
 	}
@@ -67,4 +63,24 @@ func (c clusterInitCmd) Run(ctx context.Context, out io.Writer) error {
 			fmt.Fprintf(w, "its servers are not known to flush before they acknowledge: nodes take it with --unsafe-durability alone\n")
 		}
 	})
+}
+
+// complete gives l what no flag has said: what the log has where there is one, else the defaults.
+func (c clusterInitCmd) complete(ctx context.Context, nc *nats.Conn, set storeSettings, l *jetstream.Layout) error {
+	servers, err := set.access().Addresses()
+	if err != nil {
+		return err
+	}
+	have, err := jetstream.ReadLayout(ctx, nc, set.Name)
+	if errors.Is(err, jetstream.ErrNoLog) {
+		have, err = jetstream.Layout{Shards: len(servers), Replicas: jetstream.SafeReplicas}, nil
+	}
+	if err != nil {
+		return err
+	}
+	l.Shards, l.Replicas = cmp.Or(l.Shards, have.Shards), cmp.Or(l.Replicas, have.Replicas)
+	if l.Replicas < jetstream.SafeReplicas && !c.UnsafeDurability {
+		return fmt.Errorf("--replicas %d: what is acknowledged can be lost with one server; take the risk with --unsafe-durability", l.Replicas)
+	}
+	return nil
 }

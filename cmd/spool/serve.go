@@ -98,12 +98,16 @@ func (c *serveCmd) run(given sockets, asked <-chan os.Signal, level zap.AtomicLe
 		return err
 	}
 	defer listener.Close()
-	admin, err := set.Admin.listen(given.admin, set.TLS, log)
+	admin, err := set.Admin.listen(given.admin)
 	if err != nil {
 		return err
 	}
 	if admin != nil {
 		defer admin.Close()
+	}
+	adminEdge, err := set.Admin.edge(admin, set.TLS, log)
+	if err != nil {
+		return err
 	}
 	edge, err := set.TLS.wrap(limited(listener, set.Limits.Connections), log)
 	if err != nil {
@@ -159,7 +163,7 @@ func (c *serveCmd) run(given sockets, asked <-chan os.Signal, level zap.AtomicLe
 	stopAdmin, where := func() {}, zap.Skip()
 	if admin != nil {
 		where = zap.Stringer("admin", admin.Addr())
-		stopAdmin = serveAdmin(admin, s.record, &s.back, log)
+		stopAdmin = serveAdmin(adminEdge, s.record, &s.back, log)
 	}
 	log.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("data", set.where()),
 		zap.String("sync", set.Sync), zap.Int("recovered", sealed), zap.Bool("tls", set.TLS.Cert != ""), where, zap.String("version", version))

@@ -72,10 +72,10 @@ func (s storeSettings) validate() error {
 	}
 	var all []error
 	if _, err := s.access().Addresses(); err != nil {
-		all = append(all, fmt.Errorf("store: %w", err))
+		all = append(all, fmt.Errorf("store.url: %w", err))
 	}
 	if (s.Cert == "") != (s.Key == "") {
-		all = append(all, errors.New("store: cert and key go together"))
+		all = append(all, errors.New("store.cert and store.key go together"))
 	}
 	return errors.Join(all...)
 }

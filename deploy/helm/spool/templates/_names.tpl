@@ -29,6 +29,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and .Values.cluster.enabled (not $all.secret) (not .Values.existingSecret) }}
 {{- fail "secretConfig.secret: needed in a cluster, the same for all of its pods" }}
 {{- end -}}
+{{- if $admin.tls }}
+{{- fail "config.admin.tls: the chart's probes and its ServiceMonitor speak plain HTTP" }}
+{{- end -}}
 {{- if not $admin.key }}{{ $_ := set $admin "open" true }}{{ end -}}
 {{- toYaml (set $all "admin" $admin) -}}
 {{- end -}}
