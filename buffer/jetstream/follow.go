@@ -68,16 +68,26 @@ func (s *Store) follow(ctx context.Context, k int) error {
 	}
 }
 
-// told is noticed for a replica that may tell of a message before its leader has stored it.
+// toldTries is how often a message that could not be read is tried again, before it is passed over.
+const toldTries = 20
+
+// told is noticed for a replica that may tell of a message before its leader has stored it, and for servers that
+// do not answer at once: what is passed over here is not heard of again.
 func (s *Store) told(stream string, m jetstream.Msg, seq uint64) error {
 	err := s.noticed(stream, m, seq)
-	if errors.Is(err, buffer.ErrNotFound) {
+	for range toldTries {
+		if err == nil {
+			return nil
+		}
 		if err = s.reached(s.base, stream, seq); err == nil {
 			err = s.noticed(stream, m, seq)
 		}
-	}
-	if errors.Is(err, buffer.ErrNotFound) { // swept: what came after it is told of by itself
-		return nil
+		if errors.Is(err, buffer.ErrNotFound) { // swept: what came after it is told of by itself
+			return nil
+		}
+		if err != nil && s.wait(s.base, unled) != nil {
+			return err // the store closes
+		}
 	}
 	return err
 }
