@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -118,7 +117,6 @@ func (c *serveCmd) run(given sockets, asked <-chan os.Signal, level zap.AtomicLe
 		return err
 	}
 
-	defer runtime.KeepAlive(reserveHeap())
 	ctx, interrupt := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer interrupt()
 	tracer, err := set.Telemetry.open(log)
@@ -265,12 +263,6 @@ func abortOnSignal(again <-chan os.Signal) {
 		}
 	}
 }
-
-// heapFloor is reserved and never touched, so it takes no memory: the collector, which lets the heap double
-// before it runs, then leaves a small one alone. Without it each few pages of a replay cost a collection.
-const heapFloor = 32 << 20
-
-func reserveHeap() []byte { return make([]byte, heapFloor) }
 
 // levelOf is the level that log_level names.
 func levelOf(text string) (zapcore.Level, error) {
