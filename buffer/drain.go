@@ -166,17 +166,20 @@ func (d *drain) commit(ctx context.Context, chunks [][]byte, to State, c Closing
 }
 
 // unstored ends a run of which the log has refused to take something: one that was sealed from outside
-// says how it ended, any other ends here, and the log is told as soon as it can be written again.
+// says how it ended, any other ends here, and the log is told as soon as it can be written again. Who reads on
+// from memory is told of an end in any case.
 func (d *drain) unstored(ctx context.Context, err error) {
-	if errors.Is(err, ErrSealed) {
-		d.observeEnd(context.WithoutCancel(ctx))
-		return
-	}
-	if d.rest == nil {
+	sealed := errors.Is(err, ErrSealed)
+	if d.rest == nil && !sealed {
 		_ = d.goOn(ctx, nil, Closing{}, err) // without chunks there is always room
 	}
-	d.rest.finish()
-	d.sealing.Wait()
+	if d.rest != nil {
+		d.rest.finish()
+		d.sealing.Wait()
+	}
+	if sealed {
+		d.observeEnd(context.WithoutCancel(ctx))
+	}
 }
 
 // sealRetry is the wait between two tries to tell a log that its run was cut by storage.

@@ -130,11 +130,8 @@ func (s *stream) follow(ctx context.Context, arrivals *inbox) (*ending, error) {
 			if e, err := s.ring(ctx, name); e != nil || err != nil {
 				return e, err
 			}
-		case <-s.d.log.Sealed():
-			return nil, ErrSealed
 		case <-sealed: // by another process: the provider need not go on, and what the end was is in the log already
-			sealed = nil
-			s.d.stop(stopped{Interrupted, OwnerLost})
+			return nil, ErrSealed
 		case <-ctx.Done():
 			return s.end(context.Cause(ctx), noAlarm), nil
 		}

@@ -131,9 +131,10 @@ func (r *rest) read(from int64, max int) (Page, error) {
 	}
 	n := 0
 	for _, c := range r.chunks[skip:] {
-		if max -= len(c.Data); max < 0 && n > 0 {
+		if max <= 0 || n > 0 && len(c.Data) > max {
 			break
 		}
+		max -= len(c.Data)
 		n++
 	}
 	page.Chunks = r.chunks[skip : skip+int64(n) : skip+int64(n)]
@@ -188,7 +189,7 @@ func (f *Following) Watch(id ulid.ULID) (changed <-chan struct{}, stop func()) {
 func (d *drain) goOn(ctx context.Context, chunks [][]byte, c Closing, err error) error {
 	d.zap.Error("log refuses; the readers go on from memory", zap.Error(err))
 	run := d.started
-	if page, err := d.rs.store.Read(ctx, run.ID, d.head, 1); err == nil {
+	if page, err := d.rs.store.Read(ctx, run.ID, d.head, 0); err == nil {
 		run = page.Run
 	}
 	if len(chunks) > 0 {
