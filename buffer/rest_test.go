@@ -44,6 +44,9 @@ func TestRest_IsReadAsALog(t *testing.T) {
 			t.Errorf("from %d: chunk at %d to %d", from, page.Chunks[0].Pos, page.Chunks[0].End)
 		}
 	}
+	if page, err := r.read(3, 0); err != nil || len(page.Chunks) != 0 {
+		t.Errorf("%d chunks of no bytes, %v", len(page.Chunks), err)
+	}
 	if _, err := r.read(7, 4); !errors.Is(err, ErrAhead) {
 		t.Errorf("got error %v", err)
 	}
