@@ -82,9 +82,12 @@ func (c *checkpointer) copy() error {
 // finish is the writer's share. Where a reader was in the way twice, four times, and so on, it waits for it.
 func (c *checkpointer) finish(w *conn) error {
 	whole, err := c.s.checkpoint(w, passive)
-	if whole || err != nil {
-		c.missed = 0
+	if err != nil {
 		return err
+	}
+	if whole {
+		c.missed = 0
+		return nil
 	}
 	if c.missed++; c.missed < 2 || c.missed&(c.missed-1) != 0 {
 		return nil
