@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,25 +18,6 @@ import (
 	"github.com/spool-dev/spool/test/fakellm"
 	"github.com/spool-dev/spool/test/rig"
 )
-
-// ear keeps all that is written to it.
-type ear struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (e *ear) Write(b []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.text.Write(b)
-}
-
-func (e *ear) heard() []byte {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return bytes.Clone(e.text.Bytes())
-}
 
 // planted is a word that is in one place only, and may be seen nowhere else.
 func planted(place string) string { return "planted-secret-in-" + place }
@@ -71,7 +51,7 @@ func endings() map[string][]fakellm.Op {
 // Of what a caller, a provider or the configuration keeps secret nothing is in a log line, a metric,
 // an error, a run's JSON, its ledger or the data folder, whatever becomes of the call.
 func TestSecrets_AreNowhere(t *testing.T) {
-	log := &ear{}
+	log := &rig.Ear{}
 	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
 	dir := t.TempDir()
 	keys := map[string]string{"agent": planted("buffer-key")}
@@ -87,7 +67,7 @@ func TestSecrets_AreNowhere(t *testing.T) {
 			return routes
 		},
 	})
-	var answers ear
+	var answers rig.Ear
 	hear := func(a rig.Answer) rig.Answer {
 		fmt.Fprintln(&answers, a.Status, a.Header, string(a.Body))
 		return a
@@ -132,14 +112,14 @@ func TestSecrets_AreNowhere(t *testing.T) {
 	hear(g.Do("GET", "/runs", "", caller...))
 	hear(g.Do("GET", "/runs?state=nonsense", "", caller...))
 	hear(g.Do("GET", "/metrics", ""))
-	if len(ids) == 0 || !strings.Contains(string(answers.heard()), `"attempts":[`) || len(log.heard()) == 0 {
+	if len(ids) == 0 || !strings.Contains(string(answers.Heard()), `"attempts":[`) || len(log.Heard()) == 0 {
 		t.Fatal("nothing was heard")
 	}
-	wantNoPlant(t, "the answers", answers.heard())
-	wantNoPlant(t, "the log", log.heard())
+	wantNoPlant(t, "the answers", answers.Heard())
+	wantNoPlant(t, "the log", log.Heard())
 	wantNoPlantIn(t, dir)
 	for _, token := range tokens {
-		if token != "" && (bytes.Contains(log.heard(), []byte(token)) || bytes.Contains(answers.heard(), []byte(token))) {
+		if token != "" && (bytes.Contains(log.Heard(), []byte(token)) || bytes.Contains(answers.Heard(), []byte(token))) {
 			t.Errorf("the run token %s was told", token)
 		}
 	}

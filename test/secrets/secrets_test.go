@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -22,6 +21,7 @@ import (
 	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/test/binary"
 	"github.com/spool-dev/spool/test/fakellm"
+	"github.com/spool-dev/spool/test/rig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,25 +35,6 @@ const (
 
 func planted(place string) string { return mark + place }
 
-// ear keeps all that is written to it.
-type ear struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (e *ear) Write(b []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.text.Write(b)
-}
-
-func (e *ear) heard() []byte {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return bytes.Clone(e.text.Bytes())
-}
-
 // site is a service with a secret wherever one can be, and what comes out of it.
 type site struct {
 	t         *testing.T
@@ -63,7 +44,7 @@ type site struct {
 	config    string
 	collector *httptest.Server
 
-	log, pages, answers, commands, spans ear
+	log, pages, answers, commands, spans rig.Ear
 }
 
 func TestSecrets_ComeOutNowhere(t *testing.T) {
@@ -83,14 +64,14 @@ func TestSecrets_ComeOutNowhere(t *testing.T) {
 	s.run(ids)
 	s.die()
 
-	if len(ids) < 5 || !bytes.Contains(s.answers.heard(), []byte(answer)) || len(s.spans.heard()) == 0 || !bytes.Contains(s.log.heard(), []byte("goroutine ")) {
-		t.Fatalf("too little was heard: %d runs, %d bytes of spans", len(ids), len(s.spans.heard()))
+	if len(ids) < 5 || !bytes.Contains(s.answers.Heard(), []byte(answer)) || len(s.spans.Heard()) == 0 || !bytes.Contains(s.log.Heard(), []byte("goroutine ")) {
+		t.Fatalf("too little was heard: %d runs, %d bytes of spans", len(ids), len(s.spans.Heard()))
 	}
-	for where, heard := range map[string]*ear{"the log and the stacks": &s.log, "a command": &s.commands, "a span": &s.spans} {
-		wantNone(t, where, heard.heard(), mark, prompt, answer)
+	for where, heard := range map[string]*rig.Ear{"the log and the stacks": &s.log, "a command": &s.commands, "a span": &s.spans} {
+		wantNone(t, where, heard.Heard(), mark, prompt, answer)
 	}
-	wantNone(t, "a page", s.pages.heard(), mark, prompt)
-	wantNone(t, "an answer", s.answers.heard(), mark, prompt)
+	wantNone(t, "a page", s.pages.Heard(), mark, prompt)
+	wantNone(t, "an answer", s.answers.Heard(), mark, prompt)
 	s.wantNoneStored()
 }
 
@@ -170,7 +151,7 @@ func (s *site) calls() (ids []string) {
 }
 
 // ask makes a request, hears its answer, and returns the run that it is of.
-func (s *site) ask(to *ear, method, url, body string, headers ...string) string {
+func (s *site) ask(to *rig.Ear, method, url, body string, headers ...string) string {
 	s.t.Helper()
 	resp, err := s.do(method, url, body, headers...)
 	if err != nil {
