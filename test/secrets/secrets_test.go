@@ -14,7 +14,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -43,6 +45,7 @@ type site struct {
 	fake      *fakellm.Server
 	config    string
 	collector *httptest.Server
+	exported  chan struct{} // closed when the first spans have come
 
 	log, pages, answers, commands, spans rig.Ear
 }
@@ -79,9 +82,11 @@ func TestSecrets_ComeOutNowhere(t *testing.T) {
 func start(t *testing.T) *site {
 	path, err := binary.Build(t.Context(), t.TempDir(), binary.Spool)
 	must(t, err)
-	s := &site{t: t, fake: fakellm.Start(t, fakellm.Config{}), config: filepath.Join(t.TempDir(), "config.yaml")}
+	s := &site{t: t, fake: fakellm.Start(t, fakellm.Config{}), config: filepath.Join(t.TempDir(), "config.yaml"), exported: make(chan struct{})}
+	first := sync.OnceFunc(func() { close(s.exported) })
 	s.collector = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(&s.spans, r.Body) // what is cut is heard as far as it came
+		first()
 	}))
 	t.Cleanup(s.collector.Close)
 	text := fmt.Sprintf(`
@@ -100,7 +105,7 @@ providers:
 		s.fake.URL+"/primary", planted("provider-key"), s.fake.URL+"/primary", s.fake.URL+"/primary", planted("provider-key"))
 	must(t, os.WriteFile(s.config, []byte(text), 0o600))
 	s.service = binary.Service{
-		Path: path, Dir: filepath.Join(t.TempDir(), "data"), Log: &s.log, Env: []string{"GOTRACEBACK=all"},
+		Path: path, Dir: filepath.Join(t.TempDir(), "data"), Log: &s.log, Env: []string{"GOTRACEBACK=all", "OTEL_BSP_SCHEDULE_DELAY=100"},
 		Args: []string{"--config", s.config, "--admin-key", planted("admin-key")},
 	}
 	s.process, err = s.service.Serve()
@@ -194,6 +199,11 @@ func (s *site) run(ids []string) {
 
 // die ends the service in the middle of a call, with all that it has to say of that.
 func (s *site) die() {
+	select {
+	case <-s.exported:
+	case <-time.After(binary.Patience):
+		s.t.Error("no spans are exported")
+	}
 	must(s.t, s.process.Quit())
 	if code, err := s.process.Code(); err != nil || code != 2 {
 		s.t.Errorf("it ended with %d, %v", code, err)
