@@ -95,6 +95,10 @@ func (c *Cursor) wait(ctx context.Context, changed <-chan struct{}, until time.T
 }
 
 func (c *Cursor) read(ctx context.Context) (err error) {
+	if c.page.Recycle != nil {
+		c.page.Recycle()
+		c.page = buffer.Page{}
+	}
 	if c.page, err = c.log.Read(ctx, c.id, c.pos, c.most); err != nil {
 		return err
 	}
