@@ -36,6 +36,7 @@ type answer struct {
 	returns   bool          // the reader comes back by itself after a cut
 
 	reached func(pos int64) // tells how far the reader has come
+	leave   func()          // … and that it comes no further
 
 	tail *resume.Tail
 	last []byte // the chunk that was delivered last; nil before the first
@@ -50,30 +51,21 @@ func (a *answer) serve(start resume.Start) {
 	ctx := a.r.Context()
 	defer a.server.Runs.Attach(ctx, a.run.ID, a.native)()
 	defer a.socket().hurry() // the server still has the end of the body to write
-	t, err := resume.Open(ctx, a.server.log(start), a.run.ID, start)
-	if err != nil && !errors.Is(err, resume.ErrNotYet) {
-		a.refuse(err)
+	there, ok := a.place(ctx, start)
+	if !ok {
 		return
 	}
-	if t.From < a.floor {
-		a.refuse(errGrant)
-		return
-	}
-	a.tail, a.skip = t, t.Skip
-	reached, leave := a.server.Runs.Place(a.run.ID)
-	defer leave()
-	a.reached = reached
-	a.reached(t.From)
+	defer a.leave()
 	if a.returns && (start.Follow || start.Wait > 0) {
 		var stop context.CancelFunc
 		ctx, stop = a.server.staying(ctx)
 		defer stop()
 	}
 	switch {
-	case err != nil && start.Wait > 0:
-		a.nothing(&t.Run)
-	case err != nil:
-		a.begin(&t.Run) // … and a clean end: nothing of what was asked for is stored
+	case !there && start.Wait > 0:
+		a.nothing(&a.tail.Run)
+	case !there:
+		a.begin(&a.tail.Run) // … and a clean end: nothing of what was asked for is stored
 	case start.Wait > 0:
 		a.poll(ctx, start.Wait)
 	case !start.Follow:
@@ -81,6 +73,25 @@ func (a *answer) serve(start resume.Start) {
 	default:
 		a.follow(ctx)
 	}
+}
+
+// place opens the tail at its start, or refuses the call. there says that the position exists: else the answer
+// has nothing to wait for.
+func (a *answer) place(ctx context.Context, start resume.Start) (there, ok bool) {
+	t, err := resume.Open(ctx, a.server.log(start), a.run.ID, start)
+	there = !errors.Is(err, resume.ErrNotYet)
+	if err != nil && there {
+		a.refuse(err)
+		return false, false
+	}
+	if t.From < a.floor {
+		a.refuse(errGrant)
+		return false, false
+	}
+	a.tail, a.skip = t, t.Skip
+	a.reached, a.leave = a.server.Runs.Place(a.run.ID)
+	a.reached(t.From)
+	return there, true
 }
 
 // log is what a reader reads. Who follows a run to its end may have what could not be stored as well; who

@@ -30,12 +30,19 @@ type proxied struct {
 }
 
 // proxy serves ANY /{provider}/{path...}: a generation call becomes a run, whose log answers it; a
-// call about a response that a run holds is answered by that log too; any other passes through.
+// call about a response that a run holds is answered by that log too; any other passes through. What it takes
+// to choose is off the stack while the answer lasts.
 func (s *Server) proxy(w http.ResponseWriter, r *http.Request) {
+	if serve := s.chosen(w, r); serve != nil {
+		serve()
+	}
+}
+
+// chosen is how a request on a provider route is to be served; nil where it has been.
+func (s *Server) chosen(w http.ResponseWriter, r *http.Request) (serve func()) {
 	route, ok := s.Providers[mux.Vars(r)["provider"]]
 	if !ok {
-		s.noRoute(w, r)
-		return
+		return func() { s.noRoute(w, r) }
 	}
 	rest := strings.TrimPrefix(r.URL.EscapedPath(), "/"+mux.Vars(r)["provider"])
 	d, generates := generation(route, r.Method, rest)
@@ -48,15 +55,17 @@ func (s *Server) proxy(w http.ResponseWriter, r *http.Request) {
 		d = spoken(route.Name, r.Header)
 	}
 	p, err := s.understand(r, route, d, rest)
-	switch {
-	case err != nil:
+	if err != nil {
 		writeProviderError(w, d, err)
-	case again && s.reattach(w, r, p, call):
-	case generates:
-		s.generate(w, r, p)
-	default:
-		s.passThrough(w, r, p)
+		return nil
 	}
+	switch {
+	case again && s.reattach(w, r, p, call):
+		return nil
+	case generates:
+		return func() { s.generate(w, r, p) }
+	}
+	return func() { s.passThrough(w, r, p) }
 }
 
 // generation says in which dialect a call speaks and whether it generates. What the configuration

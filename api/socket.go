@@ -26,7 +26,7 @@ func (s socket) write(b []byte) bool {
 }
 
 // joinBytes is the size from which a chunk is written as it is, and the most that is joined.
-const joinBytes = 32 << 10
+const joinBytes = 64 << 10
 
 var joins = sync.Pool{New: func() any { return new([joinBytes]byte) }}
 

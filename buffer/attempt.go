@@ -37,23 +37,17 @@ type head struct {
 // success reports whether the status is one under which content may come.
 func (h *head) success() bool { return h.Status >= 200 && h.Status < 300 }
 
-// cutting says how a body is cut into chunks, as far as the call knows.
-type cutting struct {
-	stream bool // the call asked for a stream
-	max    int  // bytes of one chunk
-}
-
-// receive sends one request and passes on what comes, in order, until the body ends or ctx does. It
+// receive sends the run's request and passes on what comes, in order, until the body ends or ctx does. It
 // owns the body.
-func receive(ctx context.Context, c *provider.Client, send provider.Send, w *provider.Wire, cut cutting, out *inbox) {
-	answer, err := open(ctx, c, send, w)
+func (d *drain) receive(ctx context.Context, w *provider.Wire, out *inbox) {
+	answer, err := d.open(ctx, w)
 	if err != nil {
 		out.put(ctx, arrival{err: err})
 		return
 	}
 	defer answer.Body.Close() // the drain has decided by then: nothing that Close says could change it
-	h := &head{Answer: answer, framing: frame.Detect(answer.Header.Get("Content-Type"), cut.stream)}
-	limit := cut.max
+	h := &head{Answer: answer, framing: frame.Detect(answer.Header.Get("Content-Type"), d.started.Stream)}
+	limit := d.cfg.MaxChunk
 	if !h.success() {
 		h.framing, limit = frame.Whole, maxRefusal
 	}
@@ -74,9 +68,9 @@ func receive(ctx context.Context, c *provider.Client, send provider.Send, w *pro
 
 // open makes the request on a goroutine of its own: that needs a deep stack for a moment, and the one that
 // reads the answer lives for as long as the answer, of which there may be ten thousand.
-func open(ctx context.Context, c *provider.Client, send provider.Send, w *provider.Wire) (answer *provider.Answer, err error) {
+func (d *drain) open(ctx context.Context, w *provider.Wire) (answer *provider.Answer, err error) {
 	var opening sync.WaitGroup
-	opening.Go(func() { answer, err = c.Open(ctx, send, w) })
+	opening.Go(func() { answer, err = d.client.Open(ctx, d.way.send, w) })
 	opening.Wait()
 	return answer, err
 }

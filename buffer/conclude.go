@@ -57,11 +57,11 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 		d.close(ctx, e.pending, Interrupted, c)
 	case policy.Retry:
 		d.phase.set(phaseRetrying)
-		return wait, d.record(ctx, e.row)
+		return wait, d.record(ctx, &e.row)
 	case policy.Fallback:
 		d.phase.set(phaseFallback)
 		if err := d.way.fallBack(d.started.Dialect, d.started.Model); err == nil {
-			return 0, d.record(ctx, e.row)
+			return 0, d.record(ctx, &e.row)
 		}
 		e.row.Action, e.row.Why = policy.Fail, "the call's body cannot name another model"
 		d.fail(ctx, e, next)
@@ -73,15 +73,15 @@ func (d *drain) conclude(ctx context.Context, e *ending) (wait time.Duration, ag
 
 // record commits a row of the ledger. It is false where the log does not take it: then the run has
 // ended.
-func (d *drain) record(ctx context.Context, row Attempt) bool {
+func (d *drain) record(ctx context.Context, row *Attempt) bool {
 	done := d.rs.writes.begin()
-	err := d.log.Attempt(context.WithoutCancel(ctx), row)
+	err := d.log.Attempt(context.WithoutCancel(ctx), *row)
 	done()
 	if err != nil {
 		d.unstored(ctx, err)
 		return false
 	}
-	d.note(row)
+	d.note(*row)
 	return true
 }
 

@@ -72,12 +72,20 @@ func (d *drain) run(ctx context.Context) {
 		if !again {
 			return
 		}
-		if err := sleep(ctx, wait); err != nil {
-			d.close(ctx, nil, Failed, Closing{Reason: reasonOf(err)})
+		if !d.rested(ctx, wait) {
 			return
 		}
 		n++
 	}
+}
+
+// rested waits before the next attempt; false where the run ended meanwhile.
+func (d *drain) rested(ctx context.Context, wait time.Duration) bool {
+	err := sleep(ctx, wait)
+	if err != nil {
+		d.close(ctx, nil, Failed, Closing{Reason: reasonOf(err)})
+	}
+	return err == nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -39,6 +39,7 @@ type stream struct {
 	d      *drain
 	row    Attempt
 	clocks clocks
+	timer  LazyTimer // of the clock that runs out next
 	head   *head
 	reader *provider.Reader
 
@@ -54,68 +55,61 @@ type stream struct {
 }
 
 // attempt makes one physical send, with its ledger row committed before, and follows the answer to
-// its end. It reports whether another attempt is to be made, and after what wait.
+// its end. It reports whether another attempt is to be made, and after what wait. While it waits its stack
+// and those of exchange and follow are all that a live run has of one, so they keep nothing large there.
 func (d *drain) attempt(ctx context.Context, from *entry) (wait time.Duration, again bool) {
-	s := &stream{d: d, row: from.row}
-	if !from.stored && !d.record(ctx, s.row) {
+	if !from.stored && !d.record(ctx, &from.row) {
 		return 0, false // and nothing was sent
 	}
 	// A crash here leaves an open row of a request that never left.
-	if d.first.IsZero() {
-		d.first = s.row.Sent
-	}
-	wire := provider.NewWire()
-	set := d.way.route.Clocks.WithDefaults(d.started.Dialect, d.way.model, d.started.Stream)
-	set.Total = d.way.primary.Clocks.Total // the run's own, whichever route it takes
-	s.clocks = clocks{set: set, wire: wire, begun: s.row.Sent, first: d.first}
-	if s.row.N > 1 || d.started.Budget.Elapsed != DefaultElapsed { // a first attempt may think for longer than the default
-		s.clocks.until = d.started.Budget.ends()
-	}
-
-	sending, hangUp := context.WithCancel(ctx)
-	arrivals := d.rs.inboxes.enter()
-	defer d.rs.inboxes.leave()
-	var receiver sync.WaitGroup
-	receiver.Go(func() {
-		receive(sending, d.client, d.way.send, wire, cutting{stream: d.started.Stream, max: d.cfg.MaxChunk}, arrivals)
-	})
-	e, err := s.follow(ctx, arrivals)
-	hangUp()
-	receiver.Wait()
+	e, err := d.newStream(from).exchange(ctx)
 	if err != nil {
 		d.unstored(ctx, err)
 		return 0, false
 	}
-	e.row.ReusedConn, e.row.RequestBytes = wire.Reused(), wire.Written()
 	return d.conclude(ctx, e)
+}
+
+func (d *drain) newStream(from *entry) *stream {
+	s := &stream{d: d, row: from.row}
+	if d.first.IsZero() {
+		d.first = s.row.Sent
+	}
+	set := d.way.route.Clocks.WithDefaults(d.started.Dialect, d.way.model, d.started.Stream)
+	set.Total = d.way.primary.Clocks.Total // the run's own, whichever route it takes
+	s.clocks = clocks{set: set, wire: provider.NewWire(), begun: s.row.Sent, first: d.first}
+	if s.row.N > 1 || d.started.Budget.Elapsed != DefaultElapsed { // a first attempt may think for longer than the default
+		s.clocks.until = d.started.Budget.ends()
+	}
+	return s
+}
+
+// exchange sends the request and follows what comes. Its error is the log's.
+func (s *stream) exchange(ctx context.Context) (*ending, error) {
+	sending, hangUp := context.WithCancel(ctx)
+	arrivals := s.d.rs.inboxes.enter()
+	defer s.d.rs.inboxes.leave()
+	var receiver sync.WaitGroup
+	receiver.Go(func() { s.d.receive(sending, s.clocks.wire, arrivals) })
+	e, err := s.follow(ctx, arrivals)
+	hangUp()
+	receiver.Wait()
+	if err == nil {
+		e.row.ReusedConn, e.row.RequestBytes = s.clocks.wire.Reused(), s.clocks.wire.Written()
+	}
+	return e, err
 }
 
 // follow takes what arrives until the attempt has ended. Its error is the log's.
 func (s *stream) follow(ctx context.Context, arrivals *inbox) (*ending, error) {
-	timer, rings := time.NewTimer(0), time.Time{}
-	defer timer.Stop()
+	defer s.timer.Stop()
 	wrote := s.clocks.wire.Wrote()
 	sealed := s.d.log.Sealed()
 	for {
-		name, at := s.clocks.next()
-		if !s.settleAt.IsZero() && (at.IsZero() || s.settleAt.Before(at)) {
-			name, at = noAlarm, s.settleAt
-		}
-		var ring <-chan time.Time
-		if !at.IsZero() {
-			if rings.IsZero() || at.Before(rings) { // else it is left to ring early: most clocks only move to later
-				timer.Reset(time.Until(at))
-				rings = at
-			}
-			ring = timer.C
-		}
+		name, at := s.due()
 		select {
 		case <-arrivals.filled:
-			a, ok := arrivals.take()
-			if !ok {
-				continue
-			}
-			if e, err := s.take(ctx, a); e != nil || err != nil {
+			if e, err := s.empty(ctx, arrivals); e != nil || err != nil {
 				return e, err
 			}
 		case <-wrote: // from now on the provider is the one to be waited for
@@ -123,8 +117,8 @@ func (s *stream) follow(ctx context.Context, arrivals *inbox) (*ending, error) {
 			if s.head == nil {
 				s.d.phase.set(phaseHeaders)
 			}
-		case <-ring:
-			if rings = (time.Time{}); time.Now().Before(at) {
+		case <-s.timer.At(at):
+			if !s.timer.Over(at) {
 				continue
 			}
 			if e, err := s.ring(ctx, name); e != nil || err != nil {
@@ -136,6 +130,24 @@ func (s *stream) follow(ctx context.Context, arrivals *inbox) (*ending, error) {
 			return s.end(context.Cause(ctx), noAlarm), nil
 		}
 	}
+}
+
+// due is what runs out next and when; noAlarm is the wait for the end of the body.
+func (s *stream) due() (alarm, time.Time) {
+	name, at := s.clocks.next()
+	if !s.settleAt.IsZero() && (at.IsZero() || s.settleAt.Before(at)) {
+		return noAlarm, s.settleAt
+	}
+	return name, at
+}
+
+// empty takes what is in the inbox.
+func (s *stream) empty(ctx context.Context, arrivals *inbox) (*ending, error) {
+	a, ok := arrivals.take()
+	if !ok {
+		return nil, nil
+	}
+	return s.take(ctx, &a)
 }
 
 // ring is called when the clock that was armed has run out. Bytes may have moved it meanwhile.
@@ -154,7 +166,7 @@ func (s *stream) ring(ctx context.Context, name alarm) (*ending, error) {
 
 // take handles what has arrived: it reads each chunk's meaning, commits what may be shown, and says
 // when the attempt is over.
-func (s *stream) take(ctx context.Context, a arrival) (*ending, error) {
+func (s *stream) take(ctx context.Context, a *arrival) (*ending, error) {
 	if a.head != nil {
 		s.begin(a.head)
 	}
@@ -199,7 +211,7 @@ func (s *stream) over(chunk []byte) overError {
 }
 
 // ended is the end of the attempt with its body.
-func (s *stream) ended(a arrival) *ending {
+func (s *stream) ended(a *arrival) *ending {
 	e := s.end(a.err, noAlarm)
 	if !s.head.success() && len(e.body) == 0 {
 		e.body = a.partial // a refusal that was cut is told as far as it came

@@ -119,6 +119,10 @@ type Chunk struct {
 type Page struct {
 	Run    Run
 	Chunks []Chunk
+
+	// Recycle, if there is one, takes the room of Chunks back, but not what their Data points to. It is called
+	// once at most, by the one reader whose page it is, and is never waited for: what is not given back is garbage.
+	Recycle func()
 }
 
 // Next is the position after the page's last chunk, given the position that the page was read from.

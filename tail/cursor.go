@@ -37,7 +37,7 @@ type Cursor struct {
 	pos   int64
 	most  int // bytes of the next page
 	page  buffer.Page
-	quiet alarm
+	quiet buffer.LazyTimer
 }
 
 // New returns a cursor whose first chunk is the one at position from.
@@ -86,8 +86,8 @@ func (c *Cursor) wait(ctx context.Context, changed <-chan struct{}, until time.T
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-c.quiet.at(until):
-			if c.quiet.over(until) {
+		case <-c.quiet.At(until):
+			if c.quiet.Over(until) {
 				return ErrQuiet
 			}
 		}
@@ -95,6 +95,10 @@ func (c *Cursor) wait(ctx context.Context, changed <-chan struct{}, until time.T
 }
 
 func (c *Cursor) read(ctx context.Context) (err error) {
+	if c.page.Recycle != nil {
+		c.page.Recycle()
+		c.page = buffer.Page{}
+	}
 	if c.page, err = c.log.Read(ctx, c.id, c.pos, c.most); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,4 +191,42 @@ func TestCursor_TellsTheStoresErrors(t *testing.T) {
 			t.Errorf("a store that closes under a wait: %v", err)
 		}
 	})
+}
+
+// recycler gives pages of one chunk, and counts which of them have been given back.
+type recycler struct {
+	head int64
+	back []int64
+}
+
+func (l *recycler) Read(_ context.Context, _ ulid.ULID, from int64, _ int) (buffer.Page, error) {
+	page := buffer.Page{Run: buffer.Run{State: buffer.Completed, Head: l.head}}
+	if from < l.head {
+		page.Chunks = []buffer.Chunk{{Pos: from, End: from + 1, Data: []byte("x")}}
+		page.Recycle = func() { l.back = append(l.back, from) }
+	}
+	return page, nil
+}
+
+func (l *recycler) Watch(ulid.ULID) (<-chan struct{}, func()) { return nil, func() {} }
+
+func TestCursor_GivesEachPageBackOnce(t *testing.T) {
+	log := &recycler{head: 3}
+	c := New(log, ulid.Make(), 0)
+	for i := range 3 {
+		if page, err := c.Next(t.Context()); err != nil || len(page.Chunks) != 1 {
+			t.Fatalf("page %d: %d chunks, %v", i, len(page.Chunks), err)
+		}
+		if len(log.back) != i {
+			t.Errorf("with page %d in hand, %v were given back", i, log.back)
+		}
+	}
+	for range 2 {
+		if _, err := c.Next(t.Context()); err != io.EOF {
+			t.Fatalf("at the end: %v", err)
+		}
+	}
+	if !slices.Equal(log.back, []int64{0, 1, 2}) {
+		t.Errorf("pages %v were given back, want each once", log.back)
+	}
 }

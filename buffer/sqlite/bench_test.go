@@ -127,6 +127,7 @@ func BenchmarkReplay(b *testing.B) {
 			page, err := s.Read(b.Context(), r.ID, from, 256<<10)
 			must(b, err)
 			from += int64(len(page.Chunks))
+			page.Recycle()
 		}
 	}
 	b.StopTimer()

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/oklog/ulid/v2"
 
@@ -160,7 +162,7 @@ func (r reading) page(ctx context.Context, id ulid.ULID, seen *view, from int64,
 	case from == run.Head, max <= 0:
 		return page, nil
 	}
-	if page.Chunks, err = r.chunks(ctx, row, &run, from, max); errors.Is(err, errDestroyed) {
+	if page.Chunks, page.Recycle, err = r.chunks(ctx, row, &run, from, max); errors.Is(err, errDestroyed) {
 		return page, buffer.ErrReleased // being swept, its data key first
 	}
 	if err != nil {
@@ -218,7 +220,7 @@ func (r reading) run(ctx context.Context, id ulid.ULID) (runRow, buffer.Run, err
 
 // chunks reads those of a run from position from on, none at or after its head: at least one where it is
 // there, then what fits.
-func (r reading) chunks(ctx context.Context, row runRow, run *buffer.Run, from int64, max int) ([]buffer.Chunk, error) {
+func (r reading) chunks(ctx context.Context, row runRow, run *buffer.Run, from int64, max int) (page []buffer.Chunk, recycle func(), err error) {
 	after := func(chunks []buffer.Chunk) []buffer.Chunk {
 		if len(chunks) == 0 || chunks[0].Pos > from {
 			return nil
@@ -226,20 +228,37 @@ func (r reading) chunks(ctx context.Context, row runRow, run *buffer.Run, from i
 		return chunks[min(from-chunks[0].Pos, int64(len(chunks))):]
 	}
 	last := 0
-	all := make([]buffer.Chunk, 0, expected(run, from, max))
-	all, err := r.pieces(ctx, row.key, r.q.segments, []any{row.row, from}, all, func(chunks []buffer.Chunk) bool {
+	room := takeRoom(expected(run, from, max))
+	all, err := r.pieces(ctx, row.key, r.q.segments, []any{row.row, from}, *room, func(chunks []buffer.Chunk) bool {
 		page, piece := after(chunks), chunks[last:]
 		last = len(chunks)
 		// Another one like the last would have to fit: a row that is read for a part of it is read again.
 		return len(page) == 0 || len(page) < pageChunks && span(page)+span(piece) <= int64(max)
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	page := after(all)
+	page = after(all)
 	page = page[:min(int64(len(page)), run.Head-from, pageChunks)]
 	n := fit(page, max)
-	return page[:n:n], nil
+	return page[:n:n], func() { giveRoom(room, all) }, nil
+}
+
+// rooms are for the chunks of pages that are read from the file: a replay takes one page after the other, and
+// would else make as much garbage for the places of its bytes as for the bytes.
+var rooms = sync.Pool{New: func() any { return new([]buffer.Chunk) }}
+
+func takeRoom(n int64) *[]buffer.Chunk {
+	room := rooms.Get().(*[]buffer.Chunk)
+	*room = slices.Grow((*room)[:0], int(n))
+	return room
+}
+
+// giveRoom gives back what takeRoom gave, which holds used by now.
+func giveRoom(room *[]buffer.Chunk, used []buffer.Chunk) {
+	clear(used) // keep no data alive
+	*room = used[:0]
+	rooms.Put(room)
 }
 
 // expected is how many chunks a page may have, if they are all of one size, and as many again as a segment
