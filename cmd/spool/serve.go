@@ -150,6 +150,7 @@ func (c *serveCmd) run(given sockets, asked <-chan os.Signal, level zap.AtomicLe
 	if log, ok := store.(*sqlite.Store); ok {
 		s.metrics.Disk(func() (used, free int64) { return measure(set.Data) })
 		s.metrics.Reusable(func() int64 { return reusable(log) })
+		s.metrics.Retiring(func() int64 { return retiring(log) })
 	}
 	if admin != nil {
 		s.admin, s.record = admin.Addr(), console.NewRecord(s.metrics.Gatherer(), log)
