@@ -266,7 +266,7 @@ func (r reading) pieces(ctx context.Context, key *dataKey, query *sql.Stmt, args
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() // Err below says whether all came
+	defer rows.Close() // again, where all went well
 	for more(chunks) && rows.Next() {
 		var p piece
 		var data sql.RawBytes // which saves one of two copies
@@ -284,7 +284,9 @@ func (r reading) pieces(ctx context.Context, key *dataKey, query *sql.Stmt, args
 			return nil, err
 		}
 	}
-	return chunks, rows.Err()
+	// Err waits for whoever ends the rows because ctx has ended, and that one for who has scanned RawBytes: this
+	// goroutine, until Next or Close. So Close comes first.
+	return chunks, errors.Join(rows.Close(), rows.Err())
 }
 
 func (r reading) attempts(ctx context.Context, row runRow) ([]buffer.Attempt, error) {
