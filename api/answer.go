@@ -19,6 +19,9 @@ import (
 
 var zeroID ulid.ULID
 
+// lastBytes are as many as tell whether an event was finished.
+const lastBytes = 4
+
 // answer is one tail of one run on its way to one client. A provider route and /resume differ in
 // what they add: native answers carry the provider's status, heartbeats, and an error event where
 // the run was cut; /resume carries the bytes alone.
@@ -39,7 +42,7 @@ type answer struct {
 	leave   func()          // … and that it comes no further
 
 	tail *resume.Tail
-	last []byte // the chunk that was delivered last; nil before the first
+	last []byte // the end of the chunk that was delivered last; empty before the first
 	skip int64  // bytes of the next chunk that the client has
 	sent bool   // the status line has gone out
 	held bool   // … before the run had committed
@@ -56,6 +59,7 @@ func (a *answer) serve(start resume.Start) {
 		return
 	}
 	defer a.leave()
+	defer a.tail.Close()
 	if a.returns && (start.Follow || start.Wait > 0) {
 		var stop context.CancelFunc
 		ctx, stop = a.server.staying(ctx)
@@ -88,6 +92,7 @@ func (a *answer) place(ctx context.Context, start resume.Start) (there, ok bool)
 		a.refuse(errGrant)
 		return false, false
 	}
+	t.Bound(a.server.Pages)
 	a.tail, a.skip = t, t.Skip
 	a.reached, a.leave = a.server.Runs.Place(a.run.ID)
 	a.reached(t.From)
@@ -203,7 +208,8 @@ func (a *answer) deliver(page *buffer.Page) bool {
 		return true // the refusal's body is no part of a stream that has begun; end tells of it
 	}
 	if n := len(page.Chunks); n > 0 {
-		a.last = page.Chunks[n-1].Data
+		data := page.Chunks[n-1].Data
+		a.last = append(a.last[:0], data[max(0, len(data)-lastBytes):]...) // the chunk itself may be large
 		if !a.socket().writeAll(page.Chunks, a.skip) {
 			return false
 		}

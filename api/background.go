@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gorilla/mux"
 	"github.com/tidwall/gjson"
@@ -116,6 +118,11 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, p *proxied, run
 	case object == nil:
 		return false, nil
 	default:
+		give, ok := s.Pages.Hold(len(object))
+		if !ok {
+			return false, &buffer.BusyError{What: "over limits.pages: large answers on their way to readers take too much memory", After: time.Second + rand.N(time.Second)}
+		}
+		defer give()
 		s.writeResponse(w, r, run, asItStands(run, object))
 	}
 	return true, nil

@@ -34,6 +34,8 @@ func (s *Server) lastObjectSince(ctx context.Context, run buffer.Run, from int64
 	if err != nil {
 		return run, nil, err
 	}
+	t.Bound(s.Pages)
+	defer t.Close()
 	var object []byte
 	for {
 		page, err := t.Poll(ctx)

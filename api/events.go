@@ -66,6 +66,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 		t.reached(t.next)
 		e.tails = append(e.tails, t)
 	}
+	defer e.close()
 	defer e.out.hurry() // the server still has the end of the body to write
 	if !e.begin() {
 		return nil
@@ -74,6 +75,14 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 	defer stop()
 	e.serve(ctx)
 	return nil
+}
+
+func (e *eventStream) close() {
+	for _, t := range e.tails {
+		if t.Cursor != nil {
+			t.Close()
+		}
+	}
 }
 
 // eventTail is one run of an event stream. The first part belongs to the goroutine that pulls it,
@@ -112,6 +121,7 @@ func (s *Server) openEvents(ctx context.Context, run buffer.Run, grant resume.Gr
 	case t.From < grant.From:
 		return nil, errGrant
 	}
+	t.Bound(s.Pages)
 	return &eventTail{Tail: t, log: log, follow: start.Follow, id: run.ID.String(), next: t.From}, nil
 }
 
@@ -164,6 +174,8 @@ type news struct {
 	phase  string // a new one; empty for none
 	caught bool   // the reader has all there is now
 	err    error  // io.EOF at the end; resume.ErrQuiet where the reader does not follow
+
+	written chan struct{} // closed when it is, where the pull must keep the page till then
 }
 
 // serve writes what the pulls bring. There is no queue between them: a pull that has a page waits
@@ -185,6 +197,7 @@ func (e *eventStream) serve(ctx context.Context) {
 		quiet.Stop()
 	}
 	for e.open() > 0 {
+		var written chan struct{}
 		select {
 		case n := <-feed:
 			if n.err != nil && n.err != io.EOF && n.err != resume.ErrQuiet {
@@ -195,6 +208,7 @@ func (e *eventStream) serve(ctx context.Context) {
 				return
 			}
 			e.tell(n)
+			written = n.written
 		case at := <-quiet.C:
 			e.blocks.event("heartbeat", "", wire.Heartbeat{Time: at.UTC()})
 		case <-ctx.Done():
@@ -203,6 +217,9 @@ func (e *eventStream) serve(ctx context.Context) {
 		}
 		if !e.blocks.send() || !e.out.flush() {
 			return
+		}
+		if written != nil {
+			close(written)
 		}
 		if e.beat > 0 {
 			quiet.Reset(e.beat)
@@ -220,6 +237,12 @@ func (e *eventStream) pull(ctx context.Context, t *eventTail, feed chan<- news) 
 		if len(n.page.Chunks) > 0 || n.phase != "" || n.caught || n.err != nil {
 			select {
 			case feed <- n:
+			case <-ctx.Done():
+			}
+		}
+		if n.written != nil {
+			select {
+			case <-n.written:
 			case <-ctx.Done():
 			}
 		}
@@ -246,6 +269,9 @@ func (e *eventStream) look(ctx context.Context, t *eventTail, phase string) news
 	n := news{tail: t}
 	page, err := t.Poll(ctx)
 	n.page, n.err = *page, err // whoever takes it may do so while the next one is read
+	if t.Shares() {
+		n.written = make(chan struct{})
+	}
 	if n.err != nil {
 		return n
 	}

@@ -26,7 +26,7 @@ type blocks struct {
 const (
 	spill = 4 << 20  // bytes that wait at most: a page of the smallest events is less
 	keep  = 64 << 10 // bytes of memory that a quiet stream keeps
-	piece = 96 << 10 // bytes that are turned into base64 at once: a multiple of three
+	piece = 96 << 10 // bytes of an event that are taken at once: a multiple of three, for base64
 	bom   = "\ufeff" // begins some providers' streams, and is a mark of the encoding there alone
 )
 
@@ -43,7 +43,12 @@ func (b *blocks) send() bool {
 
 func (b *blocks) line(field string, value []byte) {
 	b.begin(field)
-	b.buf = append(append(b.buf, value...), '\n')
+	for part := range slices.Chunk(value, piece) { // the whole of a large event would be held twice
+		if b.buf = append(b.buf, part...); len(b.buf) >= spill {
+			b.send()
+		}
+	}
+	b.buf = append(b.buf, '\n')
 }
 
 // begin writes the name of a line that goes on.

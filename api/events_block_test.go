@@ -20,6 +20,12 @@ func TestBlocks_LargeChunksGoOutInParts(t *testing.T) {
 		"line ends, each of which becomes a line": {frame.Whole, bytes.Repeat([]byte("\r"), 1<<20), func(lines []byte) bool {
 			return bytes.Equal(lines, bytes.Repeat([]byte("data: \n"), 1<<20+1))
 		}},
+		"one line": {frame.Whole, bytes.Repeat([]byte("x"), 3*spill), func(lines []byte) bool {
+			return bytes.Equal(lines, append([]byte("data: "), append(bytes.Repeat([]byte("x"), 3*spill), '\n')...))
+		}},
+		"one line of the provider's": {frame.SSE, append([]byte("data: "), append(bytes.Repeat([]byte("x"), 3*spill), "\n\n"...)...), func(lines []byte) bool {
+			return bytes.Equal(lines, append([]byte("data: "), append(bytes.Repeat([]byte("x"), 3*spill), '\n')...))
+		}},
 		"binary": {frame.AWS, bytes.Repeat([]byte{0xff, 0, '\n'}, 2<<20), func(lines []byte) bool {
 			text := strings.TrimSuffix(strings.TrimPrefix(string(lines), "event: binary\ndata: "), "\n")
 			b, err := base64.StdEncoding.DecodeString(text)

@@ -105,18 +105,23 @@ func (m *Metrics) Prices(routes map[string]provider.Route) {
 
 // Disk adds gauges of the folder: the bytes that its files take, and those that are free.
 func (m *Metrics) Disk(measure func() (used, free int64)) {
-	gauge := func(name, help string, value func() int64) {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
-	}
-	gauge("spool_disk_used_bytes", "What the files of the data folder take.", func() int64 { used, _ := measure(); return used })
-	gauge("spool_disk_free_bytes", "What is free where the data folder is.", func() int64 { _, free := measure(); return free })
+	m.gauge("spool_disk_used_bytes", "What the files of the data folder take.", func() int64 { used, _ := measure(); return used })
+	m.gauge("spool_disk_free_bytes", "What is free where the data folder is.", func() int64 { _, free := measure(); return free })
 }
 
 // Reusable adds a gauge of what compacting the log would give back.
 func (m *Metrics) Reusable(measure func() int64) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "spool_disk_reusable_bytes", Help: "Of the log's file, what was deleted and is free for the next answers.",
-	}, func() float64 { return float64(measure()) }))
+	m.gauge("spool_disk_reusable_bytes", "Of the log's file, what was deleted and is free for the next answers.", measure)
+}
+
+// Retiring adds a gauge of the runs that keep a key of before in the configuration.
+func (m *Metrics) Retiring(count func() int64) {
+	m.gauge("spool_encryption_retiring_runs", "Kept runs whose data key is wrapped by another key than the first of encryption.keys.", count)
+}
+
+// gauge is asked for its value each time.
+func (m *Metrics) gauge(name, help string, value func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
 }
 
 // Gatherer gives the figures as they are when it is asked.

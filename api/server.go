@@ -65,12 +65,22 @@ type Server struct {
 	// a credential of its own. For loopback listeners.
 	Cloudflare bool
 	Metrics    http.Handler // nil serves none
+	Pages      *Pages       // which all readers share; nil is of the default size
 	// Leaving ends when another process has taken the listener over: readers are sent there. nil never does.
 	Leaving context.Context
 	Log     *zap.Logger
 
 	draining atomic.Bool
 }
+
+// defaultPages is the room for large events on their way to readers, in bytes.
+const defaultPages = 512 << 20
+
+// Pages is room for large events on their way to readers, which several servers of one log can share.
+type Pages = resume.Pages
+
+// NewPages has room for so many bytes.
+func NewPages(bytes int64) *Pages { return resume.NewPages(bytes) }
 
 // reserved are the first path segments that no provider may have as its name.
 var reserved = []string{"runs", "resume", "events", "streams", "ai-gateway", "ui", "healthz", "readyz", "metrics"}
@@ -82,6 +92,9 @@ func Reserved() []string { return append([]string(nil), reserved...) }
 // one segment, and nothing is redirected.
 func (s *Server) Handler() http.Handler {
 	s.Limits = s.Limits.withDefaults()
+	if s.Pages == nil {
+		s.Pages = NewPages(defaultPages)
+	}
 	ui := s.console()
 	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	r.HandleFunc("/healthz", s.health).Methods("GET", "HEAD")

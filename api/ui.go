@@ -20,7 +20,7 @@ func (s *Server) console() http.Handler {
 // pages are the console's behind a gate.
 func (s *Server) pages(gate console.Gate, record *console.Record, base string) http.Handler {
 	c := &console.Console{
-		Store: s.Store, Runs: s.Runs, Gate: gate, Record: record, Base: base, Log: s.Log,
+		Store: s.Store, Pages: s.Pages, Runs: s.Runs, Gate: gate, Record: record, Base: base, Log: s.Log,
 		Providers: slices.Sorted(maps.Keys(s.Providers)),
 		Price:     func(route string) provider.Price { return s.Providers[route].Price },
 		Explain:   explain, Otherwise: http.HandlerFunc(s.noRoute),

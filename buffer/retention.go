@@ -47,6 +47,6 @@ func (rs *Runs) sweep(ctx context.Context) {
 		return
 	}
 	if swept != (Swept{}) {
-		rs.log.Info("swept", zap.Int("released", swept.Released), zap.Int64("chunks", swept.Chunks), zap.Int("forgotten", swept.Forgotten))
+		rs.log.Info("swept", zap.Int("released", swept.Released), zap.Int64("chunks", swept.Chunks), zap.Int("forgotten", swept.Forgotten), zap.Int("rewrapped", swept.Rewrapped))
 	}
 }

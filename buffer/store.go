@@ -132,6 +132,7 @@ type Swept struct {
 	Released  int   // runs that became tombstones
 	Chunks    int64 // chunks that were deleted
 	Forgotten int   // tombstones that are gone
+	Rewrapped int   // runs whose data key is the first named key's from now on
 }
 
 // KeyTTL is how long a key stays taken after its run was created: a repeat that comes later than

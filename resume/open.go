@@ -21,6 +21,12 @@ var ErrNotYet = errors.New("position has not come yet")
 // Log is what is read from.
 type Log = tail.Log
 
+// Pages is what readers share of large pages.
+type Pages = tail.Pages
+
+// NewPages has room for so many bytes.
+func NewPages(bytes int64) *Pages { return tail.NewPages(bytes) }
+
 // ErrQuiet says that a tail's Within has waited in vain.
 var ErrQuiet = tail.ErrQuiet
 

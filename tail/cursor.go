@@ -38,12 +38,33 @@ type Cursor struct {
 	most  int // bytes of the next page
 	page  buffer.Page
 	quiet buffer.LazyTimer
+
+	pages *Pages
+	held  int64 // what the page takes of them
 }
 
 // New returns a cursor whose first chunk is the one at position from.
 func New(log Log, id ulid.ULID, from int64) *Cursor {
 	return &Cursor{log: log, id: id, pos: from, most: firstBytes}
 }
+
+// Bound has the cursor share pages with others from now on. Then Close ends it.
+func (c *Cursor) Bound(pages *Pages) { c.pages = pages }
+
+// Close gives up the page. The cursor can be used again.
+func (c *Cursor) Close() {
+	if c.page.Recycle != nil {
+		c.page.Recycle()
+	}
+	c.page.Chunks, c.page.Recycle = nil, nil
+	if c.held > 0 {
+		c.pages.give(c.held)
+		c.held = 0
+	}
+}
+
+// Shares reports whether others may wait until the page is given up, by the next call or Close.
+func (c *Cursor) Shares() bool { return c.held > 0 }
 
 // Pos is the position of the next chunk that Next will give.
 func (c *Cursor) Pos() int64 { return c.pos }
@@ -94,12 +115,8 @@ func (c *Cursor) wait(ctx context.Context, changed <-chan struct{}, until time.T
 	}
 }
 
-func (c *Cursor) read(ctx context.Context) (err error) {
-	if c.page.Recycle != nil {
-		c.page.Recycle()
-		c.page = buffer.Page{}
-	}
-	if c.page, err = c.log.Read(ctx, c.id, c.pos, c.most); err != nil {
+func (c *Cursor) read(ctx context.Context) error {
+	if err := c.take(ctx); err != nil {
 		return err
 	}
 	if n := len(c.page.Chunks); n > 0 {
@@ -109,5 +126,30 @@ func (c *Cursor) read(ctx context.Context) (err error) {
 	if len(c.page.Chunks) == 0 && c.page.Run.State.Ended() {
 		return io.EOF
 	}
+	return nil
+}
+
+// take reads the next page in place of the one before. Of one that has no room now it learns how large it is,
+// and reads it again when there is.
+func (c *Cursor) take(ctx context.Context) (err error) {
+	c.Close()
+	if c.page, err = c.log.Read(ctx, c.id, c.pos, c.most); err != nil {
+		return err
+	}
+	cost := c.pages.cost(c.page.Chunks)
+	if cost == 0 {
+		return nil
+	}
+	if !c.pages.try(cost) {
+		c.Close()
+		if err := c.pages.take(ctx, cost); err != nil {
+			return err
+		}
+		if c.page, err = c.log.Read(ctx, c.id, c.pos, c.most); err != nil {
+			c.pages.give(cost)
+			return err
+		}
+	}
+	c.held = cost
 	return nil
 }

@@ -85,6 +85,8 @@ func (c *Console) transcribed(ctx context.Context, run buffer.Run, from int64) (
 		return t, nil
 	}
 	cursor := tail.New(c.Store, run.ID, from)
+	cursor.Bound(c.Pages)
+	defer cursor.Close()
 	for t.bytes < pageBytes {
 		page, err := cursor.Poll(ctx)
 		switch {

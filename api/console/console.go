@@ -11,6 +11,7 @@ import (
 
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/provider"
+	"github.com/spool-dev/spool/tail"
 )
 
 // Viewer is who looks, and what they may see.
@@ -48,6 +49,7 @@ type Gate interface {
 // Console serves the pages under /ui. Its fields are set before Handler is called.
 type Console struct {
 	Store     buffer.Store
+	Pages     *tail.Pages // which its readers share with all others
 	Runs      *buffer.Runs
 	Gate      Gate
 	Record    *Record                     // the last hour, for viewers of all runs; nil shows none

@@ -41,6 +41,8 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, v Viewer) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	s := &liveStream{w: w, rc: rc, cursor: tail.New(c.Store, run.ID, min(from, run.Head))}
+	s.cursor.Bound(c.Pages)
+	defer s.cursor.Close()
 	switch {
 	case !s.send("retry: 2000\n\n"):
 	case run.State == buffer.Released: // swept or not

@@ -115,7 +115,8 @@ const (
 
 // arrived reads what has arrived for live runs that memory does not know, as far as it can be read without
 // a gap. There are few, and the table is small and without an index: one look serves the whole
-// transaction.
+// transaction. Where this process cannot use the run's data key the chunks have their places alone, and the draft
+// keeps the rows as they are.
 func (t *tx) arrived(d *draft) []buffer.Chunk {
 	if t.foreign == nil {
 		t.foreign = map[int64][]piece{}
@@ -133,7 +134,11 @@ func (t *tx) arrived(d *draft) []buffer.Chunk {
 		if p.pos < d.stored+int64(len(chunks)) {
 			continue // from both ends
 		}
-		p, err := p.decrypt(d.key)
+		row, shut := p, d.key.usable() != nil
+		var err error
+		if !shut {
+			p, err = p.decrypt(d.key)
+		}
 		more := chunks
 		if err == nil {
 			more, err = p.unpack(chunks)
@@ -143,6 +148,9 @@ func (t *tx) arrived(d *draft) []buffer.Chunk {
 			break
 		}
 		chunks = more
+		if shut {
+			d.hidden = append(d.hidden, row)
+		}
 	}
 	return chunks
 }

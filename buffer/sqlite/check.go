@@ -58,6 +58,8 @@ var rules = []string{
 	// What is encrypted has its data key, until it is destroyed, and nothing in the clear beside it.
 	`SELECT DISTINCT r.id, iif(c.run IS NULL, 'has chunks that are encrypted, but no data key', 'is encrypted, but has chunks that are not')
 		FROM ` + soundPieces + ` p JOIN runs r ON r.run = p.run LEFT JOIN ciphers c ON c.run = p.run WHERE (p.cipher IS NULL) <> (c.run IS NULL)`,
+	`SELECT r.id, 'is encrypted and not released, but has no data key' FROM runs r JOIN ciphers c ON c.run = r.run
+		WHERE r.released IS NULL AND coalesce(length(c.wrapped), 0) = 0`,
 	`SELECT r.id, 'is swept, but has its data key' FROM runs r JOIN ciphers c ON c.run = r.run WHERE r.swept IS NOT NULL AND c.wrapped IS NOT NULL`,
 }
 

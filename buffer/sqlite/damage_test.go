@@ -80,6 +80,14 @@ func TestDamage_OfARowIsItsRunsAlone(t *testing.T) {
 			}
 			_, _, err = s.Create(t.Context(), buffer.Run{ID: ulid.Make(), State: buffer.Idle})
 			must(t, err)
+			listed := 0
+			for _, err := range s.List(t.Context(), buffer.Filter{}) {
+				must(t, err)
+				listed++
+			}
+			if swept, err := s.Sweep(t.Context(), time.Now().Add(time.Hour), nil); listed != 4 || err != nil || swept.Released != 3 {
+				t.Errorf("%d are listed, want 4; swept %+v, want 3 released, %v", listed, swept, err)
+			}
 			must(t, s.Close())
 		})
 	}

@@ -35,10 +35,19 @@ var (
 	errDamaged = errors.New("the encrypted data is damaged, or is not from here")
 	errNoKey   = errors.New("the data is encrypted, but its run has no data key")
 	errInClear = errors.New("the data is not encrypted, but its run is")
+	errLost    = errors.New("the data key is gone, but the run was not released")
 )
 
 func newDataKey(id ulid.ULID, name string, secret []byte) *dataKey {
 	return &dataKey{run: id.String(), name: name, aead: mustAEAD(cipher.NewGCM, secret)}
+}
+
+// usable says why nothing of the run can be decrypted; nil where it can, and where it is in the clear.
+func (k *dataKey) usable() error {
+	if k == nil {
+		return nil
+	}
+	return k.err
 }
 
 // encrypt returns data, of the same length, as the file gets it, with its nonce and tag. They are bound

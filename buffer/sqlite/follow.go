@@ -85,7 +85,7 @@ func (f *follower) get(id ulid.ULID) *view {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	r := f.runs[id]
-	if _, doubted := f.doubted[id]; r == nil || doubted {
+	if _, doubted := f.doubted[id]; r == nil || doubted || r.key.usable() != nil {
 		return nil
 	}
 	return &r.view

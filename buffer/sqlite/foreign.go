@@ -123,6 +123,9 @@ func (f *follower) next(id ulid.ULID, row foreignRow, arrived []piece) (*foreign
 	} else if row.head <= was.first && len(arrived) == 0 {
 		return was, nil
 	}
+	if was.key.usable() != nil { // its readers ask the file, and are told
+		return &foreign{view: view{run: was.run, first: row.head}, owner: row.owner, key: was.key}, nil
+	}
 	run, chunks := *was.run, was.chunks
 	if cut := row.head - was.first; cut > 0 {
 		chunks = slices.Clone(chunks[min(cut, int64(len(chunks))):]) // else the array would keep all
@@ -156,6 +159,9 @@ func (f *follower) load(row foreignRow) (*foreign, error) {
 	run, err := r.open(f.s.keys)
 	if err != nil {
 		return nil, err
+	}
+	if err := r.key.usable(); err != nil {
+		f.s.log.Warn("another's run cannot be read here", zap.String("run", row.id), zap.Error(err))
 	}
 	return &foreign{view: view{run: &run, first: row.head}, owner: row.owner, key: r.key}, nil
 }

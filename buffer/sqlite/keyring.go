@@ -86,25 +86,38 @@ func (ring *keyring) fresh(id ulid.ULID) (key *dataKey, wrapped []byte) {
 	}
 	secret := make([]byte, KeySize)
 	_, _ = rand.Read(secret) // it never fails
-	wrapped = ring.named[ring.active].Seal(nil, nil, secret, wrapping(id, ring.active))
-	return newDataKey(id, ring.active, secret), wrapped
+	return newDataKey(id, ring.active, secret), ring.wrap(id, secret)
+}
+
+// wrap is a run's data key as the file gets it, wrapped by the first key.
+func (ring *keyring) wrap(id ulid.ULID, secret []byte) []byte {
+	return ring.named[ring.active].Seal(nil, nil, secret, wrapping(id, ring.active))
 }
 
 // unwrap makes the data key of a run that was stored. What keeps it from being used is told by its use: most
 // of what is known of a run can be told without it.
 func (ring *keyring) unwrap(id ulid.ULID, name string, wrapped []byte) *dataKey {
+	secret, err := ring.secret(id, name, wrapped)
+	if err != nil {
+		return &dataKey{name: name, err: err}
+	}
+	return newDataKey(id, name, secret)
+}
+
+// secret is what wrap was given.
+func (ring *keyring) secret(id ulid.ULID, name string, wrapped []byte) ([]byte, error) {
 	if wrapped == nil {
-		return &dataKey{name: name, err: errDestroyed}
+		return nil, errDestroyed
 	}
 	named := ring.named[name]
 	if named == nil {
-		return &dataKey{name: name, err: fmt.Errorf("encrypted with the key %q: %w", name, ErrKey)}
+		return nil, fmt.Errorf("encrypted with the key %q: %w", name, ErrKey)
 	}
 	secret, err := named.Open(nil, nil, wrapped, wrapping(id, name))
 	if err != nil || len(secret) != KeySize {
-		return &dataKey{name: name, err: fmt.Errorf("its data key is damaged, or %q is another key than it was encrypted with", name)}
+		return nil, fmt.Errorf("its data key is damaged, or %q is another key than it was encrypted with", name)
 	}
-	return newDataKey(id, name, secret)
+	return secret, nil
 }
 
 // wrapping is what a wrapped key is bound to.
@@ -151,21 +164,34 @@ func (ring *keyring) covers(ctx context.Context, db querier) error {
 	if err != nil {
 		return err
 	}
-	var wrong []string
-	for _, name := range slices.Sorted(maps.Keys(used)) {
-		opens, err := ring.opens(ctx, db, name)
-		if err != nil {
-			return err
-		}
-		if !opens {
-			wrong = append(wrong, fmt.Sprintf("%q (%d runs)", name, used[name]))
-		}
+	lacking, err := ring.lacking(ctx, db, used)
+	if err != nil {
+		return err
 	}
-	if len(wrong) > 0 {
+	if len(lacking) > 0 {
+		var wrong []string
+		for _, name := range slices.Sorted(maps.Keys(lacking)) {
+			wrong = append(wrong, fmt.Sprintf("%q (%d runs)", name, lacking[name]))
+		}
 		return fmt.Errorf("%w: the log has runs that are encrypted with %s, and encryption.keys has none of that name, or another one; a key can go when no run needs it any more",
 			ErrKey, strings.Join(wrong, ", "))
 	}
 	return nil
+}
+
+// lacking are those of the used keys that are not in the ring, or are another of that name there.
+func (ring *keyring) lacking(ctx context.Context, db querier, used map[string]int64) (map[string]int64, error) {
+	left := map[string]int64{}
+	for name, runs := range used {
+		opens, err := ring.opens(ctx, db, name)
+		if err != nil {
+			return nil, err
+		}
+		if !opens {
+			left[name] = runs
+		}
+	}
+	return left, nil
 }
 
 // opens reports whether the key of that name is the one that wrapped data keys of the log.

@@ -130,14 +130,17 @@ func (s *Store) listPage(ctx context.Context, query string, args []any, size int
 		}
 		for _, row := range found {
 			run, err := row.open(r.keys)
-			seen := s.seen(run.ID)
-			if err == nil {
-				run, _, err = r.grown(ctx, row, run, seen)
-			}
-			s.told(run, seen)
-			if err != nil {
+			if run.ID == (ulid.ULID{}) {
 				return err
 			}
+			seen := s.seen(run.ID)
+			if err == nil { // else it is listed as far as it can be read: one that is damaged hides no other
+				run, _, err = r.grown(ctx, row, run, seen)
+			}
+			if ctx.Err() != nil {
+				return err
+			}
+			s.told(run, seen)
 			page = append(page, run)
 		}
 		return nil

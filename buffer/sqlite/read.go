@@ -20,6 +20,7 @@ const (
 	// The first row is the one that holds the position.
 	selectSegments = `SELECT pos, start, sizes, data, cipher FROM segments
 		WHERE run = ?1 AND pos >= coalesce((SELECT max(pos) FROM segments WHERE run = ?1 AND pos <= ?2), 0) ORDER BY pos`
+	countArrivals    = `SELECT coalesce(sum(json_array_length(sizes)), 0), coalesce(sum(length(data)), 0) FROM arrivals WHERE run = ? AND pos >= ?`
 	selectArrivalsOf = `SELECT pos, start, sizes, data, cipher FROM arrivals WHERE run = ? AND pos >= ? ORDER BY id`
 )
 
@@ -162,8 +163,12 @@ func (r reading) page(ctx context.Context, id ulid.ULID, seen *view, from int64,
 	case from == run.Head, max <= 0:
 		return page, nil
 	}
-	if page.Chunks, page.Recycle, err = r.chunks(ctx, row, &run, from, max); errors.Is(err, errDestroyed) {
+	err = row.key.usable()
+	if errors.Is(err, errDestroyed) {
 		return page, buffer.ErrReleased // being swept, its data key first
+	}
+	if err == nil {
+		page.Chunks, page.Recycle, err = r.chunks(ctx, row, &run, from, max)
 	}
 	if err != nil {
 		return buffer.Page{}, fmt.Errorf("run %s: %w", id, err)
@@ -190,7 +195,7 @@ func follow(page, recent []buffer.Chunk, from int64, max int) []buffer.Chunk {
 
 // grown is a run that was read from the file as it is with what has arrived since its last segment, and
 // its most recent chunks. Memory knows them of this process's runs, and of another's that it follows, as
-// seen says; else they are read from the file.
+// seen says; else they are read from the file. Without the run's data key they can be counted.
 func (r reading) grown(ctx context.Context, row runRow, run buffer.Run, seen *view) (buffer.Run, []buffer.Chunk, error) {
 	if !run.State.Live() {
 		return run, nil, nil
@@ -198,6 +203,12 @@ func (r reading) grown(ctx context.Context, row runRow, run buffer.Run, seen *vi
 	if seen != nil {
 		run.Head, run.Bytes = seen.run.Head, seen.run.Bytes
 		return run, seen.chunks, nil
+	}
+	if row.key.usable() != nil {
+		var chunks, bytes int64
+		err := r.tx.QueryRowContext(ctx, countArrivals, row.row, run.Head).Scan(&chunks, &bytes)
+		run.Head, run.Bytes = run.Head+chunks, run.Bytes+bytes
+		return run, nil, err
 	}
 	arrived, err := r.pieces(ctx, row.key, r.q.arrivals, []any{row.row, run.Head}, nil, func([]buffer.Chunk) bool { return true })
 	run.Head += int64(len(arrived))
@@ -274,7 +285,7 @@ func (r reading) pieces(ctx context.Context, key *dataKey, query *sql.Stmt, args
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() // Err below says whether all came
+	defer rows.Close() // again, where all went well
 	for more(chunks) && rows.Next() {
 		var p piece
 		var data sql.RawBytes // which saves one of two copies
@@ -292,7 +303,9 @@ func (r reading) pieces(ctx context.Context, key *dataKey, query *sql.Stmt, args
 			return nil, err
 		}
 	}
-	return chunks, rows.Err()
+	// Err waits for whoever ends the rows because ctx has ended, and that one for who has scanned RawBytes: this
+	// goroutine, until Next or Close. So Close comes first.
+	return chunks, errors.Join(rows.Close(), rows.Err())
 }
 
 func (r reading) attempts(ctx context.Context, row runRow) ([]buffer.Attempt, error) {

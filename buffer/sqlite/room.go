@@ -21,11 +21,17 @@ type About struct {
 	Program int64     `json:"program"` // the schema that this program knows
 	Newest  time.Time `json:"newest"`  // when the newest run was created; zero where there is none
 
-	Keys map[string]int64 `json:"keys,omitempty"` // the names of those without which runs cannot be read, and how many
+	Keys    map[string]int64 `json:"keys,omitempty"`    // the names of those without which runs cannot be read, and how many
+	Lacking map[string]int64 `json:"lacking,omitempty"` // of them, those that are not among the given, or another one has the name
 }
 
-// Look tells about the log in dir, of a running process or a stopped one. It creates and changes nothing.
-func Look(ctx context.Context, dir string) (a About, err error) {
+// Look tells about the log in dir, of a running process or a stopped one, and what of it the keys do not open. It
+// creates and changes nothing.
+func Look(ctx context.Context, dir string, keys ...Key) (a About, err error) {
+	ring, err := newKeyring(keys)
+	if err != nil {
+		return a, err
+	}
 	db, err := openReadOnly(filepath.Join(dir, fileName))
 	if err != nil {
 		return a, err
@@ -43,7 +49,9 @@ func Look(ctx context.Context, dir string) (a About, err error) {
 	}
 	a.Newest = fromMillis(newest)
 	if a.Schema >= firstEncrypted {
-		a.Keys, err = keysInUse(ctx, db)
+		if a.Keys, err = keysInUse(ctx, db); err == nil {
+			a.Lacking, err = ring.lacking(ctx, db, a.Keys)
+		}
 	}
 	return a, err
 }

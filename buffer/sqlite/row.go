@@ -70,28 +70,47 @@ func (w *runRow) dest() []any {
 		&w.cipher.key, &w.cipher.wrapped, &w.cipher.header, &w.cipher.partial}
 }
 
-// open decodes what dest has received. Of an encrypted run whose key is not there it tells what can be told.
+// open decodes what dest has received. Of an encrypted run whose key is not there, and beside an error, it tells
+// what can be told.
 func (w *runRow) open(keys *keyring) (buffer.Run, error) {
 	if w.cipher.key.Valid {
 		id, _ := ulid.ParseStrict(w.id) // run tells
 		w.key = keys.unwrap(id, w.cipher.key.String, w.cipher.wrapped)
+		if errors.Is(w.key.err, errDestroyed) && w.r.State != buffer.Released {
+			w.key.err = errLost
+		}
 	}
 	r, err := w.run()
 	if err != nil || w.key == nil {
 		return r, err
 	}
 	r.EncryptedWith = w.key.name
-	header, err := w.key.bare(w.cipher.header, "header")
-	if err == nil && header != nil {
-		r.Header, err = decodeHeader(string(header))
-	}
-	if err == nil {
-		r.Partial, err = w.key.bare(w.cipher.partial, "partial")
-	}
-	if err != nil {
+	if r.Header, r.Partial, err = w.hidden(); err != nil {
 		return r, fmt.Errorf("run %s: %w", w.id, err)
 	}
 	return r, nil
+}
+
+// hidden is what an encrypted run's call has in the columns of ciphers, and nowhere else.
+func (w *runRow) hidden() (h http.Header, partial []byte, err error) {
+	if w.header.Valid {
+		return nil, nil, fmt.Errorf("header: %w", errInClear)
+	}
+	if w.r.Partial != nil {
+		return nil, nil, fmt.Errorf("partial: %w", errInClear)
+	}
+	if errors.Is(w.key.err, errLost) {
+		return nil, nil, errLost
+	}
+	header, err := w.key.bare(w.cipher.header, "header")
+	if err == nil && header != nil {
+		h, err = decodeHeader(string(header))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	partial, err = w.key.bare(w.cipher.partial, "partial")
+	return h, partial, err
 }
 
 // run decodes what is in the clear.

@@ -18,12 +18,13 @@ const (
 	sweepBytes  = batchBytes
 )
 
-// Sweep implements buffer.Store, in three passes. A crash between two steps leaves nothing undone
+// Sweep implements buffer.Store, in four passes. A crash between two steps leaves nothing undone
 // that the next sweep would not find. The room in the file is used again for new chunks. While other
-// processes have the log open, whose tails open does not know, nothing is deleted.
+// processes have the log open, whose tails open does not know, and who may not have this one's keys, nothing is
+// deleted and no data key wrapped anew.
 func (s *Store) Sweep(ctx context.Context, now time.Time, open func(ulid.ULID) bool) (buffer.Swept, error) {
 	w := &sweep{s: s, ctx: ctx, now: now, open: open}
-	passes := []func() error{w.expire, w.drop, w.forget}
+	passes := []func() error{w.expire, w.drop, w.forget, w.rewrap}
 	others, err := s.owners.others()
 	if err != nil {
 		return w.done, fmt.Errorf("sweep: %w", err)

@@ -5,9 +5,14 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"go.uber.org/zap"
 
 	"github.com/spool-dev/spool/buffer"
 )
+
+// releaseUnread is for a row that makes no run any more: it goes when its time is over, as all do.
+const releaseUnread = `UPDATE runs SET state = 'released', released = ?1
+	WHERE run = ?2 AND ended IS NOT NULL AND released IS NULL AND ended + ttl <= ?3`
 
 // expire releases runs that still are what the sweep saw.
 type expire struct {
@@ -21,7 +26,14 @@ func (o *expire) apply(t *tx) (refusal, err error) {
 	for _, r := range o.runs {
 		d, err := t.draft(r.id)
 		if err != nil {
-			return nil, err
+			t.w.s.log.Error("run cannot be read, and is released as it stands", zap.Stringer("run", r.id), zap.Error(err))
+			n, err := t.exec(releaseUnread, t.now.UnixMilli(), r.row, o.now.UnixMilli())
+			if err != nil {
+				return nil, err
+			}
+			o.released += int(n)
+			t.gone = append(t.gone, r.id)
+			continue
 		}
 		if d == nil || !d.run.State.CanBecome(buffer.Released) || d.run.Expires().After(o.now) {
 			continue

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/spool-dev/spool/buffer"
 )
@@ -21,10 +24,15 @@ func TestEncryption_TamperedRows(t *testing.T) {
 		"other sizes":             {query: `UPDATE segments SET sizes = '[' || (json_extract(sizes, '$[0]') + 1) || ',' || (json_extract(sizes, '$[1]') - 1) || ',' || json_extract(sizes, '$[2]') || ']' WHERE run = 1`},
 		"said to be in the clear": {query: `UPDATE segments SET cipher = NULL WHERE run = 1`},
 		"no data key":             {query: `DELETE FROM ciphers WHERE run = 1`},
+		"data key destroyed":      {query: `UPDATE ciphers SET wrapped = NULL WHERE run = 1`, call: true},
+		"data key emptied":        {query: `UPDATE ciphers SET wrapped = x'' WHERE run = 1`, call: true},
+		"data key cut":            {query: `UPDATE ciphers SET wrapped = substr(wrapped, 1, 20) WHERE run = 1`, call: true},
 		"another's data key":      {query: `UPDATE ciphers SET wrapped = (SELECT wrapped FROM ciphers WHERE run = 2) WHERE run = 1`},
 		"another's header":        {query: `UPDATE ciphers SET header = (SELECT header FROM ciphers WHERE run = 2) WHERE run = 1`, call: true},
 		"header as partial":       {query: `UPDATE ciphers SET partial = header WHERE run = 1`, call: true},
 		"a usage in the clear":    {query: `UPDATE calls SET usage = '{}' WHERE run = 1`, call: true},
+		"a header in the clear":   {query: `UPDATE calls SET header = '{}' WHERE run = 1`, call: true},
+		"a partial in the clear":  {query: `UPDATE calls SET partial = x'00' WHERE run = 1`, call: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -39,13 +47,34 @@ func TestEncryption_TamperedRows(t *testing.T) {
 				t.Errorf("read gave %d chunks, error %v; get gave error %v", len(page.Chunks), err, getErr)
 			}
 			wantTold(t, s, other.ID)
-			must(t, s.Close())
 			faults, err := Check(t.Context(), dir, key("one"))
 			must(t, err)
 			if !slices.ContainsFunc(faults, func(f string) bool { return strings.Contains(f, r.ID.String()) }) {
 				t.Errorf("the check says %q", faults)
 			}
+			wantBothGoOn(t, s, r.ID, other.ID)
+			must(t, s.Close())
 		})
+	}
+}
+
+// wantBothGoOn checks that a damaged run keeps no other from being listed, and that its time ends as another's does.
+func wantBothGoOn(t *testing.T, s *Store, ids ...ulid.ULID) {
+	t.Helper()
+	var listed []ulid.ULID
+	for r, err := range s.List(t.Context(), buffer.Filter{}) {
+		must(t, err)
+		listed = append(listed, r.ID)
+	}
+	slices.SortFunc(listed, ulid.ULID.Compare)
+	slices.SortFunc(ids, ulid.ULID.Compare)
+	if !slices.Equal(listed, ids) {
+		t.Errorf("listed are %v, want %v", listed, ids)
+	}
+	swept, err := s.Sweep(t.Context(), time.Now().Add(48*time.Hour), nil)
+	must(t, err)
+	if want := (buffer.Swept{Released: 2, Chunks: 6, Forgotten: 2}); swept != want {
+		t.Errorf("swept are %+v, want %+v", swept, want)
 	}
 }
 

@@ -42,6 +42,7 @@ type draft struct {
 	run     buffer.Run
 	stored  int64          // the head of what segments hold
 	arrived []buffer.Chunk // from there on, as before this transaction
+	hidden  []piece        // the same as rows, of a run whose data key cannot be used here
 	added   []buffer.Chunk // by this transaction
 	fresh   bool           // created by this transaction
 	changed bool

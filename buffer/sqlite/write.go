@@ -3,6 +3,7 @@ package sqlite
 import (
 	"database/sql/driver"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -64,12 +65,8 @@ func (d *draft) settles() bool {
 }
 
 func (t *tx) settle(d *draft) error {
-	rest := slices.Concat(d.arrived, d.added)
 	t.bytes += span(d.arrived)
-	for len(rest) > 0 {
-		var segment []buffer.Chunk
-		segment, rest = cut(rest)
-		p := pack(segment).encrypt(d.key)
+	for p := range d.segments() {
 		if _, err := t.exec(insertSegment, d.row, p.pos, p.start, p.sizes, p.data, p.cipher); err != nil {
 			return err
 		}
@@ -81,6 +78,23 @@ func (t *tx) settle(d *draft) error {
 		}
 	}
 	return nil
+}
+
+// segments are the rows of all that is in none yet. What cannot be decrypted here goes row by row, since the tag
+// vouches for where it is, and not for the table; nothing was added to it: who appends has the key.
+func (d *draft) segments() iter.Seq[piece] {
+	if len(d.hidden) > 0 {
+		return slices.Values(d.hidden)
+	}
+	return func(yield func(piece) bool) {
+		for rest := slices.Concat(d.arrived, d.added); len(rest) > 0; {
+			var segment []buffer.Chunk
+			segment, rest = cut(rest)
+			if !yield(pack(segment).encrypt(d.key)) {
+				return
+			}
+		}
+	}
 }
 
 func (t *tx) insertArrivals(values []any) error {

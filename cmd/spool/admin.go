@@ -136,6 +136,14 @@ func reusable(store *sqlite.Store) int64 {
 	return room.Reusable
 }
 
+// retiring is how many runs need another key than the first one; 0 where it cannot be told.
+func retiring(store *sqlite.Store) int64 {
+	ctx, cancel := context.WithTimeout(context.Background(), adminRead)
+	defer cancel()
+	runs, _ := store.Retiring(ctx) // zero where it failed
+	return runs
+}
+
 // serveAdmin serves the admin listener and keeps the record that it shows, until stop is called.
 func serveAdmin(l net.Listener, record *console.Record, pages http.Handler, log *zap.Logger) (stop func()) {
 	h := newAdminServer(pages, log)

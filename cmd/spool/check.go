@@ -49,7 +49,7 @@ func (c checkCmd) Run(ctx context.Context, out io.Writer) error {
 			fmt.Fprintln(w, "ok: every stored invariant holds")
 		}
 		if len(found.Unread) > 0 {
-			fmt.Fprintf(w, "not decrypted: the bytes of runs whose keys were not given: %s; --config names the file with encryption.keys\n", needed(found.Unread))
+			fmt.Fprintf(w, "not decrypted: the bytes of runs whose keys were not given, or are others of that name: %s; --config names the file with encryption.keys\n", needed(found.Unread))
 		}
 	})
 	if err == nil && !found.OK {
@@ -87,8 +87,8 @@ func (c checkCmd) lookInto(ctx context.Context) (found checked, err error) {
 		return found, err
 	}
 	found = checked{OK: len(broken) == 0, Broken: append([]string{}, broken...)}
-	if about, err := sqlite.Look(ctx, c.Data); err == nil { // a damaged log has been told of
-		found.Unread = missing(about.Keys, keys)
+	if about, err := sqlite.Look(ctx, c.Data, keys...); err == nil { // a damaged log has been told of
+		found.Unread = about.Lacking
 	}
 	return found, nil
 }

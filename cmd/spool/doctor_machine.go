@@ -142,7 +142,8 @@ func logFindings(ctx context.Context, set settings) []finding {
 	if !isThere(filepath.Join(set.Data, "spool.db")) {
 		return []finding{found(good, "log", "is made at the first start")}
 	}
-	about, err := sqlite.Look(ctx, set.Data)
+	keys, _ := set.Encryption.keys() // what is wrong with them the configuration's findings tell
+	about, err := sqlite.Look(ctx, set.Data, keys...)
 	if err != nil {
 		return []finding{found(fail, "log", "%v", err)}
 	}
@@ -158,7 +159,7 @@ func logFindings(ctx context.Context, set settings) []finding {
 		room.Level = warn
 		room.Detail += ": where that was a peak, stop the buffer and give them back with spool compact"
 	}
-	all := append([]finding{schema, room}, keyFindings(set.Encryption, about.Keys)...)
+	all := append([]finding{schema, room}, keyFindings(set.Encryption, about)...)
 	if ahead := time.Until(about.Newest); ahead > maxSkew {
 		all = append(all, found(warn, "clock", "the newest run was created %s from now: the clock has gone back", ahead.Round(time.Second)))
 	}
@@ -166,20 +167,21 @@ func logFindings(ctx context.Context, set settings) []finding {
 }
 
 // keyFindings says which keys the log needs, of those that are configured and of others.
-func keyFindings(e encryptionSettings, used map[string]int64) (all []finding) {
+func keyFindings(e encryptionSettings, about sqlite.About) (all []finding) {
 	for i, k := range e.Keys {
+		runs := about.Keys[k.Name]
 		switch {
+		case about.Lacking[k.Name] > 0: // told below
 		case i == 0:
-			all = append(all, found(good, "encryption", "%s encrypts new runs, and %d need it", k.Name, used[k.Name]))
-		case used[k.Name] == 0:
+			all = append(all, found(good, "encryption", "%s encrypts new runs, and %d need it", k.Name, runs))
+		case runs == 0:
 			all = append(all, found(warn, "encryption", "no run needs %s any more: take it out of encryption.keys", k.Name))
 		default:
-			all = append(all, found(good, "encryption", "%d runs need %s until they are released", used[k.Name], k.Name))
+			all = append(all, found(good, "encryption", "%d runs need %s, until a buffer that runs alone has wrapped their data keys with %s", runs, k.Name, e.Keys[0].Name))
 		}
 	}
-	keys, _ := e.keys() // what is wrong with them the configuration's findings tell
-	if left := missing(used, keys); len(left) > 0 {
-		all = append(all, found(fail, "encryption", "serve refuses the folder: encryption.keys lacks %s", needed(left)))
+	if len(about.Lacking) > 0 {
+		all = append(all, found(fail, "encryption", "serve refuses the folder: encryption.keys lacks %s, or has another key of that name", needed(about.Lacking)))
 	}
 	return all
 }

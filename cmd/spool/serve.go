@@ -145,11 +145,13 @@ func (c *serveCmd) run(given sockets, asked <-chan os.Signal, level zap.AtomicLe
 		metrics: api.NewMetrics(), address: listener.Addr(), asked: asked, changes: changes, points: points,
 		next: successor{program: path, args: os.Args[1:], listeners: map[string]net.Listener{serviceSocket: listener}},
 	}
+	s.pages = api.NewPages(set.Limits.Pages)
 	s.leaving, s.leave = context.WithCancel(context.Background())
 	s.metrics.Recovered(sealed)
 	if log, ok := store.(*sqlite.Store); ok {
 		s.metrics.Disk(func() (used, free int64) { return measure(set.Data) })
 		s.metrics.Reusable(func() int64 { return reusable(log) })
+		s.metrics.Retiring(func() int64 { return retiring(log) })
 	}
 	if admin != nil {
 		s.admin, s.record = admin.Addr(), console.NewRecord(s.metrics.Gatherer(), log)

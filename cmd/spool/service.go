@@ -25,6 +25,7 @@ type service struct {
 	log     *zap.Logger
 	level   zap.AtomicLevel
 	store   buffer.Store
+	pages   *api.Pages // of readers, whatever server they came to
 	secret  []byte
 	tracer  *trace.Tracer // nil where nothing is exported
 	metrics *api.Metrics
@@ -134,6 +135,7 @@ func (s *service) newServer(set settings, routes map[string]provider.Route) *api
 	server := &api.Server{
 		Store: s.store, Ready: s.ready, Runs: s.runs, Client: s.client, Log: s.log,
 		Callers:   api.NewCallers(s.secret, set.Auth.Keys),
+		Pages:     s.pages,
 		Tokens:    api.NewTokens(s.secret, []byte(s.started.PreviousSecret)),
 		Origins:   set.CORS.Origins,
 		Providers: routes,

@@ -77,6 +77,7 @@ type limitSettings struct {
 	Run       int64         `koanf:"run" default:"1073741824" help:"Of one answer."`
 	Events    int64         `koanf:"events" default:"4194304" help:"Events of one answer: each costs a row, however small."`
 	Window    int64         `koanf:"window" default:"67108864" fixed:"true" help:"Of recent chunks kept in memory over all runs; below 0 none."`
+	Pages     int64         `koanf:"pages" default:"536870912" fixed:"true" help:"Of events above 256 KiB that readers are being sent, all together; at least chunk."`
 	MaxTTL    time.Duration `koanf:"max_ttl" default:"24h" help:"The longest that X-Buffer-TTL may ask for."`
 	Hold      time.Duration `koanf:"hold" default:"30s" help:"How long headers wait for the first content."`
 	Heartbeat time.Duration `koanf:"heartbeat" default:"15s" help:"Between two signs of life on a quiet stream."`
@@ -173,6 +174,7 @@ func (s settings) validate() error {
 	say(s.Admin.TLS && s.TLS.Cert == "", "admin.tls: true needs tls.cert and tls.key, which it serves with")
 	_, level := levelOf(s.LogLevel)
 	say(s.Limits.Bodies > 0 && s.Limits.Bodies < s.Limits.Body, fmt.Sprintf("limits.bodies: %d must be at least limits.body, %d", s.Limits.Bodies, s.Limits.Body))
+	say(s.Limits.Pages > 0 && s.Limits.Pages < int64(s.Limits.Chunk), fmt.Sprintf("limits.pages: %d must be at least limits.chunk, %d", s.Limits.Pages, s.Limits.Chunk))
 	all = append(all, level, s.Store.validate(), s.CORS.validate(), s.Admin.validate(), s.Telemetry.validate(),
 		notNegative("limits", s.Limits, "window"), notNegative("callers", s.Callers), notNegative("queue", s.Queue))
 	for _, name := range slices.Sorted(maps.Keys(s.Auth.Keys)) {

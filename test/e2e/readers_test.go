@@ -360,3 +360,48 @@ func TestReaders_ReleaseUnderOpenTails(t *testing.T) {
 		})
 	}
 }
+
+// Thirty readers come for one event of 20 MB in the file and never read it. However they ask, together they hold what
+// limits.pages says; who comes after them gets all of it once they have left.
+func TestReaders_WhoNeverReadShareTheRoomForLargeEvents(t *testing.T) {
+	const size, deaf = 20 << 20, 30
+	const most = 14 * size // two have it; four reads of it may be under way, which take it twice; and as much as two again, twice
+	dir := t.TempDir()
+	g := rig.New(t, rig.Options{Dir: dir, Plain: true})
+	body := `{"object":"chat.completion","filler":"` + strings.Repeat("x", size) + `"}`
+	g.Fake.Script("primary", []fakellm.Op{fakellm.JSON(http.StatusOK, body)})
+	id := g.Do("POST", "/openai/v1/chat/completions", `{"model":"m"}`).Header.Get("X-Buffer-Run-Id")
+	g.Await(id, buffer.Completed)
+	for name, path := range map[string]string{"resume": "/runs/" + id + "/resume", "events": "/runs/" + id + "/events"} {
+		t.Run(name, func(t *testing.T) {
+			fresh := rig.New(t, rig.Options{Dir: dir, Plain: true, Join: true, Pages: api.NewPages(2 * size)}) // it has nothing in memory
+			before := heap()
+			var conns []net.Conn
+			for range deaf {
+				conns = append(conns, silent(t, fresh, path))
+			}
+			attached(t, fresh, id, deaf)
+			var held int64
+			for until := time.Now().Add(2 * time.Second); time.Now().Before(until); {
+				held = max(held, heap()-before)
+			}
+			if held < size || held > most {
+				t.Errorf("they hold %d MiB", held>>20)
+			}
+			for _, conn := range conns {
+				conn.Close()
+			}
+			if a := read(fresh.Open("GET", path, "")); a.Err != nil || !bytes.Contains(a.Body, []byte(body)) {
+				t.Errorf("who reads gets %d bytes, %v", len(a.Body), a.Err)
+			}
+		})
+	}
+}
+
+// heap is what lives, after a moment in which what is dead was collected.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -80,6 +80,9 @@ func checkNode(t *testing.T, s types.ServiceConfig) {
 	if s.Image == "" || !s.ReadOnly || len(s.CapDrop) == 0 || s.StopGracePeriod == nil {
 		t.Fatalf("%+v", s)
 	}
+	if core := s.Ulimits["core"]; core == nil || core.Single+core.Soft+core.Hard != 0 {
+		t.Errorf("%s: a core, which holds prompts and keys, may be written", s.Name)
+	}
 	grace := strings.TrimPrefix(s.Command[1], "--grace=")
 	if kill := int64(time.Duration(*s.StopGracePeriod) / time.Second); !fits(t, grace, kill) {
 		t.Errorf("the container is killed after %d s, the grace is %s", kill, grace)

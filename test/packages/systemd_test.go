@@ -45,6 +45,9 @@ func TestSystemd_UnitsAreSound(t *testing.T) {
 	if err != nil {
 		t.Errorf("security: %v\n%s", err, out)
 	}
+	if !strings.Contains(service, "\nLimitCORE=0\n") {
+		t.Error("a core, which holds prompts and keys, may be written")
+	}
 	grace := regexp.MustCompile(`--grace (\w+)`).FindStringSubmatch(service)
 	stop := regexp.MustCompile(`TimeoutStopSec=(\d+)`).FindStringSubmatch(service)
 	if grace == nil || stop == nil {

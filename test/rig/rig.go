@@ -32,6 +32,7 @@ type Options struct {
 	Keys   map[string]string // configured buffer keys
 	Limits api.Limits
 	Runs   buffer.Config
+	Pages  *api.Pages // default that of a server alone
 	Clocks provider.Clocks
 	// Routes are the providers, given the scripted provider's URL; default those of Rig.
 	Routes func(fake string) map[string]provider.Route
@@ -90,6 +91,7 @@ func New(t testing.TB, o Options) *Rig {
 	metrics := api.NewMetrics()
 	metrics.Disk(func() (used, free int64) { return 1, 1 })
 	metrics.Reusable(func() int64 { return 1 })
+	metrics.Retiring(func() int64 { return 1 })
 	observers := buffer.Observers{metrics}
 	if o.Trace != nil {
 		observers = append(observers, o.Trace)
@@ -97,7 +99,7 @@ func New(t testing.TB, o Options) *Rig {
 	o.Runs.Observe = observers
 	g.Runs = buffer.NewRuns(g.Store, client, o.Runs, log)
 	g.Server = &api.Server{
-		Store: g.Store, Runs: g.Runs, Client: client, Log: log, Limits: o.Limits, Cloudflare: true,
+		Store: g.Store, Runs: g.Runs, Client: client, Log: log, Limits: o.Limits, Pages: o.Pages, Cloudflare: true,
 		Callers:   api.NewCallers([]byte(Secret), o.Keys),
 		Tokens:    api.NewTokens([]byte(Secret), []byte(PreviousSecret)),
 		Origins:   o.Origins,
