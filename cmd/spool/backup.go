@@ -14,9 +14,6 @@ import (
 	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
-// secretName is the secret's name in a data folder.
-const secretName = "secret"
-
 type backupCmd struct {
 	To   string `arg:"" placeholder:"FILE|DIR" help:"A file that does not exist, or a folder (one that exists, or a name that ends in /) to hold spool.db and secret."`
 	Data string `required:"" type:"path" env:"SPOOL_DATA" placeholder:"DIR" help:"The data folder, stopped or running."`

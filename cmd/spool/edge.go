@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"time"
 
 	"go.uber.org/zap"
@@ -64,6 +66,51 @@ func listen(given net.Listener, address string) (net.Listener, error) {
 	return l, nil
 }
 
+// doors are what the process listens on: the service's, and the admin listener's where there is one. Both as
+// they are handed over to the next process, and as they are served here: within bounds, with TLS.
+type doors struct {
+	service, admin         net.Listener
+	serviceEdge, adminEdge net.Listener
+}
+
+// openDoors takes what was given, and opens the rest.
+func openDoors(given sockets, set settings, log *zap.Logger) (d doors, err error) {
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	if d.service, err = listen(given.service, set.Listen); err != nil {
+		return d, err
+	}
+	if d.admin, err = set.Admin.listen(given.admin); err != nil {
+		return d, err
+	}
+	if d.adminEdge, err = set.Admin.edge(d.admin, set.TLS, log); err != nil {
+		return d, err
+	}
+	d.serviceEdge, err = set.TLS.wrap(limited(d.service, set.Limits.Connections), log)
+	return d, err
+}
+
+// byName are the listeners by the names of sockets.
+func (d doors) byName() map[string]net.Listener {
+	all := map[string]net.Listener{serviceSocket: d.service}
+	if d.admin != nil {
+		all[adminSocket] = d.admin
+	}
+	return all
+}
+
+// close closes what is still open. Who serves them has closed them already.
+func (d doors) close() {
+	for _, l := range d.byName() {
+		if l != nil {
+			_ = l.Close() // most often for the second time
+		}
+	}
+}
+
 // limited is l for as many connections as may be open at once: more wait in the system's backlog until one is
 // closed. 0 is without limit.
 func limited(l net.Listener, connections int) net.Listener {
@@ -92,4 +139,12 @@ func newServer(h http.Handler, l limitSettings, log *zap.Logger) *http.Server {
 		ReadHeaderTimeout: cmp.Or(l.Headers, defaultHeaders), IdleTimeout: cmp.Or(l.Idle, defaultIdle),
 		MaxHeaderBytes: cmp.Or(l.HeaderBytes, defaultHeaderBytes),
 	}
+}
+
+// cause is the system's own word for why an address cannot be taken.
+func cause(err error) error {
+	if e, ok := errors.AsType[*os.SyscallError](err); ok {
+		return e.Err
+	}
+	return err
 }

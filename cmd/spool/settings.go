@@ -87,6 +87,14 @@ type compatSettings struct {
 	Cloudflare *bool `koanf:"cloudflare" help:"A run id is a credential on the route of Cloudflare's resume client. Absent: on where the listener is loopback."`
 }
 
+// cloudflare reports whether its resume client's route is there, for a listener at addr.
+func (c compatSettings) cloudflare(addr net.Addr) bool {
+	if c.Cloudflare != nil {
+		return *c.Cloudflare
+	}
+	return loopback(addr)
+}
+
 // load is the defaults, then the file, then the flags.
 func (c *serveCmd) load() (settings, error) {
 	s := settings{Providers: map[string]providerSettings{}}

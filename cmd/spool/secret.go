@@ -1,0 +1,57 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// secretName is the secret's name in a data folder.
+const secretName = "secret"
+
+// loadSecret is the configured secret, or the one in the data folder, which is made once.
+func loadSecret(s settings) ([]byte, error) {
+	if s.Secret != "" {
+		return []byte(s.Secret), nil
+	}
+	path := filepath.Join(s.Data, secretName)
+	b, err := os.ReadFile(path)
+	if err == nil && len(strings.TrimSpace(string(b))) >= 32 {
+		return []byte(strings.TrimSpace(string(b))), nil
+	}
+	if err == nil || !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("secret %s: not readable, or shorter than 32 characters", path)
+	}
+	random := make([]byte, 32)
+	_, _ = rand.Read(random) // never fails since Go 1.24
+	text := hex.EncodeToString(random)
+	if err := writeOnce(path, text+"\n"); err != nil {
+		return nil, fmt.Errorf("secret %s: %w", path, err)
+	}
+	return []byte(text), nil
+}
+
+// writeOnce makes a file whole or not at all: a crash in between leaves a file of another name.
+func writeOnce(path, text string) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
