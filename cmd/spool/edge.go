@@ -25,13 +25,19 @@ type corsSettings struct {
 }
 
 func (c corsSettings) validate() error {
-	for _, o := range c.Origins {
-		u, err := url.Parse(o)
-		if o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o) {
-			return fmt.Errorf("cors.origins: %q must be like https://app.example.com", o)
+	var all []error
+	for i, o := range c.Origins {
+		if o != "*" && !isOrigin(o) {
+			all = append(all, fmt.Errorf("cors.origins[%d]: %q must be like https://app.example.com", i, o))
 		}
 	}
-	return nil
+	return errors.Join(all...)
+}
+
+// isOrigin reports whether a text is an origin as browsers write it.
+func isOrigin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == text
 }
 
 // wrap makes the listener speak TLS where there is a certificate. A handshake is answered with the one
@@ -56,6 +62,18 @@ const (
 	defaultHeaderBytes = 1 << 20
 	defaultIdle        = 2 * time.Minute
 )
+
+// checkAddress refuses what nobody can listen on, whatever the machine is.
+func checkAddress(key, text string) error {
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port) // a number, or a service's name
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %q must be HOST:PORT, like 127.0.0.1:8787", key, text)
+	}
+	return nil
+}
 
 // listen takes the listener that was given, or else opens the address.
 func listen(given net.Listener, address string) (net.Listener, error) {

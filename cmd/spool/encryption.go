@@ -101,9 +101,10 @@ func (k keyed) keys() ([]sqlite.Key, error) {
 	}
 	var s settings
 	if err := readFile(k.Config, &s); err != nil {
-		return nil, err
+		return nil, misuse{err}
 	}
-	return s.Encryption.keys()
+	keys, err := s.Encryption.keys()
+	return keys, asMisuse(err)
 }
 
 // needed says which keys a folder or a copy of it cannot be read without; empty where there are none.

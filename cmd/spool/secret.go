@@ -10,8 +10,21 @@ import (
 	"strings"
 )
 
-// secretName is the secret's name in a data folder.
-const secretName = "secret"
+const (
+	// secretName is the secret's name in a data folder.
+	secretName = "secret"
+	// minSecret is how many characters one needs: who guesses it makes run tokens, and confirms guesses of
+	// credentials by their hashes.
+	minSecret = 32
+)
+
+// checkSecret refuses a configured secret that is too short to be one; none is empty.
+func checkSecret(key, text string) error {
+	if text != "" && len(strings.TrimSpace(text)) < minSecret {
+		return fmt.Errorf("%s: must be at least %d characters, as openssl rand -hex 32 prints them", key, minSecret)
+	}
+	return nil
+}
 
 // loadSecret is the configured secret, or the one in the data folder, which is made once.
 func loadSecret(s settings) ([]byte, error) {
@@ -20,11 +33,11 @@ func loadSecret(s settings) ([]byte, error) {
 	}
 	path := filepath.Join(s.Data, secretName)
 	b, err := os.ReadFile(path)
-	if err == nil && len(strings.TrimSpace(string(b))) >= 32 {
+	if err == nil && len(strings.TrimSpace(string(b))) >= minSecret {
 		return []byte(strings.TrimSpace(string(b))), nil
 	}
 	if err == nil || !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("secret %s: not readable, or shorter than 32 characters", path)
+		return nil, fmt.Errorf("secret %s: not readable, or shorter than %d characters", path, minSecret)
 	}
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // never fails since Go 1.24

@@ -20,7 +20,7 @@ type serveCmd struct {
 	Config      string   `env:"SPOOL_CONFIG" placeholder:"FILE" help:"YAML file with these settings and more; flags and variables outrank it."`
 	storeFlags
 	UnsafeDurability bool     `env:"SPOOL_UNSAFE_DURABILITY" help:"With --store: take a log that a server's end, or a power cut, can take acknowledged events from."`
-	Secret           string   `env:"SPOOL_SECRET" placeholder:"TEXT" help:"For run tokens and the hashes of credentials; the nodes of a cluster need the same. Else one is made in the data folder."`
+	Secret           string   `env:"SPOOL_SECRET" placeholder:"TEXT" help:"For run tokens and the hashes of credentials, at least 32 characters; the nodes of a cluster need the same. Else one is made in the data folder."`
 	Sync             string   `env:"SPOOL_SYNC" placeholder:"full|normal" help:"full (default): what a reader saw survives a power cut. normal: it survives the death of the process only."`
 	Grace            string   `env:"SPOOL_GRACE" placeholder:"DURATION" help:"At shutdown, how long live runs may take to end; 0 (default) waits until they have."`
 	TLSCert          string   `name:"tls-cert" env:"SPOOL_TLS_CERT" placeholder:"FILE" help:"Certificate chain, PEM: serve TLS. With --tls-key."`

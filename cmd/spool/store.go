@@ -14,6 +14,7 @@ import (
 
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/jetstream"
+	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
@@ -56,7 +57,7 @@ func (f storeFlags) override(s *storeSettings) {
 func (f storeFlags) settings() (storeSettings, error) {
 	s := storeSettings{Name: jetstream.DefaultName}
 	f.override(&s)
-	return s, s.validate()
+	return s, asMisuse(s.validate())
 }
 
 // monitorPort is where NATS servers listen for those who want to know.
@@ -74,8 +75,19 @@ func (s storeSettings) validate() error {
 	if _, err := s.access().Addresses(); err != nil {
 		all = append(all, fmt.Errorf("store.url: %w", err))
 	}
-	if (s.Cert == "") != (s.Key == "") {
-		all = append(all, errors.New("store.cert and store.key go together"))
+	if err := (jetstream.Layout{Name: s.Name}).Validate(); err != nil {
+		all = append(all, fmt.Errorf("store.%w", err))
+	}
+	if s.Cert != "" && s.Key == "" {
+		all = append(all, errors.New("store.key: needed with store.cert, whose private key it is"))
+	}
+	if s.Key != "" && s.Cert == "" {
+		all = append(all, errors.New("store.cert: needed with store.key, whose certificate it is"))
+	}
+	for i, base := range s.Monitors {
+		if _, err := provider.ParseBase(base); err != nil {
+			all = append(all, fmt.Errorf("store.monitors[%d]: %w", i, err))
+		}
 	}
 	return errors.Join(all...)
 }
