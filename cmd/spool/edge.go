@@ -17,7 +17,7 @@ import (
 
 type tlsSettings struct {
 	Cert string `koanf:"cert" fixed:"true" help:"The certificate chain."`
-	Key  string `koanf:"key" fixed:"true" help:"Its private key."`
+	Key  string `koanf:"key" fixed:"true" holds:"secret" help:"Its private key."`
 }
 
 type corsSettings struct {

@@ -19,7 +19,7 @@ type encryptionSettings struct {
 type keySettings struct {
 	Name string `koanf:"name" help:"What the runs that it encrypts are marked with; letters, digits, dots, - and _."`
 	Key  string `koanf:"key" secret:"true" help:"64 hexadecimal digits, as openssl rand -hex 32 prints; or else file, or env."`
-	File string `koanf:"file" help:"A file that holds the digits."`
+	File string `koanf:"file" holds:"secret" help:"A file that holds the digits."`
 	Env  string `koanf:"env" help:"A variable that holds them."`
 }
 

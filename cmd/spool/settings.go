@@ -14,7 +14,8 @@ import (
 
 // settings is everything that can be configured: the shape of the YAML file. A flag or a variable
 // of the same name outranks the file. The tags are what the reference is made of: koanf is the key,
-// default its default, help its meaning; fixed takes a restart to change, secret is never shown.
+// default its default, help its meaning; fixed takes a restart to change, secret is never shown,
+// and holds:"secret" names a file that must not be seen.
 type settings struct {
 	Listen   string        `koanf:"listen" default:"127.0.0.1:8787" fixed:"true" help:"Address to serve on."`
 	Data     string        `koanf:"data" default:"./data" fixed:"true" help:"The data folder, created where it is missing."`

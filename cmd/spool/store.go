@@ -22,10 +22,10 @@ import (
 type storeSettings struct {
 	URL         string   `koanf:"url" fixed:"true" help:"Like nats://n1:4222,nats://n2:4222,nats://n3:4222, or tls://; empty: the data folder, of which one node alone can be."`
 	Name        string   `koanf:"name" default:"spool" fixed:"true" help:"Of the log, as spool cluster init was told it: letters, digits, - and _."`
-	Credentials string   `koanf:"credentials" fixed:"true" help:"A NATS user's .creds file."`
+	Credentials string   `koanf:"credentials" fixed:"true" holds:"secret" help:"A NATS user's .creds file."`
 	CA          string   `koanf:"ca" fixed:"true" help:"PEM: who has issued the servers' certificates; empty: whom the system trusts."`
 	Cert        string   `koanf:"cert" fixed:"true" help:"PEM: this node's certificate, where the servers ask for one. With key."`
-	Key         string   `koanf:"key" fixed:"true" help:"Its private key."`
+	Key         string   `koanf:"key" fixed:"true" holds:"secret" help:"Its private key."`
 	Monitors    []string `koanf:"monitors" fixed:"true" help:"Base URLs of the servers' monitoring ports, which tell whether they flush; absent: port 8222 of each."`
 	Unsafe      bool     `koanf:"unsafe_durability" default:"false" fixed:"true" help:"Take a log that a server's end, or a power cut, can take acknowledged events from: fewer than three replicas, or servers that are not known to have sync_interval: always."`
 }
