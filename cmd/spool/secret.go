@@ -62,7 +62,12 @@ func writeOnce(path, text string) error {
 	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(path))
+	return flushFolder(filepath.Dir(path))
+}
+
+// flushFolder makes the names in a folder last.
+func flushFolder(path string) error {
+	dir, err := os.Open(path)
 	if err != nil {
 		return err
 	}
