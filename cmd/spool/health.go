@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -41,6 +42,9 @@ func (c healthCmd) Run(ctx context.Context, out io.Writer) error {
 	}{true}, func(io.Writer) {}) // the exit code says it
 }
 
+// Validate is the command line's.
+func (c healthCmd) Validate() error { return c.URL.check() }
+
 // own is where a buffer with these settings is reached from its own machine.
 func (c healthCmd) own() (baseURL, error) {
 	// A mistake in the file is no matter: what runs has read it before it was made, and would not listen elsewhere.
@@ -61,7 +65,7 @@ func (c healthCmd) own() (baseURL, error) {
 func ask(ctx context.Context, client *http.Client, base baseURL) error {
 	ctx, cancel := context.WithTimeout(ctx, healthPatience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(base)+"/readyz", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(string(base), "/")+"/readyz", http.NoBody)
 	if err != nil {
 		return err
 	}

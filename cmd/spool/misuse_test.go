@@ -21,7 +21,7 @@ type values struct {
 // what is wrong with that shows on the machine.
 var wrongValues = map[string]values{
 	"<id>": {"<id>: ", []string{"nonsense", "01ARZ3NDEKTSV4RRFFQ69G5FA"}}, "key": {}, "idempotency-key": {}, "caller": {},
-	"url":  {"--url: ", []string{"nonsense", "ftp://x", "http://user:pw@x"}},
+	"url":  {"--url, or SPOOL_URL: ", []string{"nonsense", "ftp://x", "http://user:pw@x"}},
 	"from": {"--from: ", []string{"-1", "x"}}, "limit": {"--limit: ", []string{"-1", "x"}}, "state": {"--state", []string{"asleep"}}, "tag": {"--tag: ", []string{"nonsense", "=v"}},
 	"origin": {"--origin: ", []string{"nonsense", "https://a.example/path"}}, "for": {"--for: ", []string{"0s", "2m", "soon"}}, "<shell>": {"<shell>", []string{"tcsh"}},
 	"ttl": {"ttl: ", []string{"0s", "-1s", "soon"}},

@@ -30,6 +30,9 @@ type remote struct {
 // defaultURL is where a buffer is that was told nothing.
 const defaultURL baseURL = "http://127.0.0.1:8787"
 
+// Validate is the command line's.
+func (r remote) Validate() error { return r.URL.check() }
+
 func (r remote) client() *client.Client {
 	return &client.Client{BaseURL: string(cmp.Or(r.URL, defaultURL)), Credential: r.Key}
 }
@@ -132,15 +135,10 @@ func (id *runID) UnmarshalText(text []byte) (err error) {
 // baseURL is where a buffer is reached.
 type baseURL string
 
-// UnmarshalText reads one. An empty text, as an empty variable has, is none.
-func (u *baseURL) UnmarshalText(text []byte) error {
-	if len(text) == 0 {
-		*u = ""
-		return nil
+// check refuses what is none. Empty, as an empty variable is, is the default.
+func (u baseURL) check() error {
+	if _, err := provider.ParseBase(string(u)); u != "" && err != nil {
+		return misused("--url, or SPOOL_URL: %w", err)
 	}
-	if _, err := provider.ParseBase(string(text)); err != nil {
-		return err
-	}
-	*u = baseURL(strings.TrimRight(string(text), "/"))
 	return nil
 }
