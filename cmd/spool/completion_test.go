@@ -42,7 +42,7 @@ func offersIn(t *testing.T, shell, script string) {
 		"a command's own":    {"spool config ", []string{"check", "reference"}, []string{"runs"}},
 		"a cluster's own":    {"spool cluster ", []string{"init"}, []string{"runs", "check"}},
 		"flags of its own":   {"spool cluster init --", []string{"--store", "--replicas", "--shards", "--unsafe-durability", "--json"}, []string{"--data", "--limit", "init"}},
-		"flags of another":   {"spool config check --", nil, []string{"--store", "--json", "--config", "reference"}},
+		"flags of another":   {"spool config check --", []string{"--json"}, []string{"--store", "--config", "reference"}},
 		"its flags so far":   {"spool cluster init --json --rep", []string{"--replicas"}, []string{"--store", "--json"}},
 		"a file of its flag": {"spool cluster init --store-ca cer", []string{"certificate.go"}, []string{"--store-ca"}},
 		"no value of its":    {"spool cluster init --replicas ", nil, []string{"--replicas", "init"}},

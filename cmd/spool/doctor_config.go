@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"maps"
 	"net"
@@ -11,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // configFindings are the mistakes in the settings: what serve would refuse, and what it would do but
@@ -54,15 +54,12 @@ func certFindings(t tlsSettings) []finding {
 	if t.Cert == "" {
 		return nil
 	}
-	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	c, err := readCertificate(t.Cert, t.Key, zap.NewNop())
 	if err != nil {
 		return []finding{found(fail, "tls", "%v", err)}
 	}
-	leaf, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil {
-		return []finding{found(fail, "tls", "%s: %v", t.Cert, err)}
-	}
-	left := time.Until(leaf.NotAfter)
+	until := c.pair.Load().Leaf.NotAfter
+	left := time.Until(until)
 	l := good
 	switch {
 	case left <= 0:
@@ -70,7 +67,7 @@ func certFindings(t tlsSettings) []finding {
 	case left < certSoon:
 		l = warn
 	}
-	return []finding{found(l, "tls", "%s is good until %s", t.Cert, leaf.NotAfter.Format(time.RFC3339))}
+	return []finding{found(l, "tls", "%s is good until %s", t.Cert, until.Format(time.RFC3339))}
 }
 
 const (
