@@ -1,4 +1,4 @@
-# Every target needs Go and make; test needs Node and a C compiler too, test-browser Node and Chromium.
+# Every target needs Go and make; test needs Node, a C compiler, zsh and fish too, test-browser Node and Chromium.
 # CI is .ci/run.
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)

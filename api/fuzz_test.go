@@ -44,7 +44,7 @@ func FuzzHeaders(f *testing.F) {
 		if b.Attempts < 1 || b.Attempts > maxAttempts || b.Elapsed <= 0 || !(b.CostUSD >= 0 && b.CostUSD < maxCost) {
 			t.Fatalf("budget %+v", b)
 		}
-		if run.TTL <= 0 || run.TTL > limits.MaxTTL || ttl < 0 || ttl > maxTokenTTL || run.OnDisconnect.After < 0 {
+		if run.TTL <= 0 || run.TTL > limits.MaxTTL || ttl < 0 || ttl > MaxTokenTTL || run.OnDisconnect.After < 0 {
 			t.Fatalf("times of %+v", run)
 		}
 		if !printable(run.Key, maxKey) || !printable(run.Operation, maxKey) || len(run.Tags) > maxTags {

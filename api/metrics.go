@@ -78,14 +78,16 @@ func NewMetrics() *Metrics {
 	return m
 }
 
+// gauge adds a figure that is asked for whenever the metrics are.
+func gauge[N int | int64](m *Metrics, name, help string, value func() N) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
+}
+
 // Handler serves the metrics, with gauges of what is live.
 func (m *Metrics) Handler(runs *buffer.Runs) http.Handler {
-	gauge := func(name, help string, value func() int) {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
-	}
-	gauge("spool_live_runs", "Runs whose drain is under way in this process.", runs.Live)
-	gauge("spool_open_tails", "Tails that are open in this process.", runs.Tails)
-	gauge("spool_circuits_open", "Routes and models whose circuit is not closed.", runs.OpenCircuits)
+	gauge(m, "spool_live_runs", "Runs whose drain is under way in this process.", runs.Live)
+	gauge(m, "spool_open_tails", "Tails that are open in this process.", runs.Tails)
+	gauge(m, "spool_circuits_open", "Routes and models whose circuit is not closed.", runs.OpenCircuits)
 	total := func(name, help string, value func() int64) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
 	}
@@ -105,23 +107,18 @@ func (m *Metrics) Prices(routes map[string]provider.Route) {
 
 // Disk adds gauges of the folder: the bytes that its files take, and those that are free.
 func (m *Metrics) Disk(measure func() (used, free int64)) {
-	m.gauge("spool_disk_used_bytes", "What the files of the data folder take.", func() int64 { used, _ := measure(); return used })
-	m.gauge("spool_disk_free_bytes", "What is free where the data folder is.", func() int64 { _, free := measure(); return free })
+	gauge(m, "spool_disk_used_bytes", "What the files of the data folder take.", func() int64 { used, _ := measure(); return used })
+	gauge(m, "spool_disk_free_bytes", "What is free where the data folder is.", func() int64 { _, free := measure(); return free })
 }
 
 // Reusable adds a gauge of what compacting the log would give back.
 func (m *Metrics) Reusable(measure func() int64) {
-	m.gauge("spool_disk_reusable_bytes", "Of the log's file, what was deleted and is free for the next answers.", measure)
+	gauge(m, "spool_disk_reusable_bytes", "Of the log's file, what was deleted and is free for the next answers.", measure)
 }
 
 // Retiring adds a gauge of the runs that keep a key of before in the configuration.
 func (m *Metrics) Retiring(count func() int64) {
-	m.gauge("spool_encryption_retiring_runs", "Kept runs whose data key is wrapped by another key than the first of encryption.keys.", count)
-}
-
-// gauge is asked for its value each time.
-func (m *Metrics) gauge(name, help string, value func() int64) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
+	gauge(m, "spool_encryption_retiring_runs", "Kept runs whose data key is wrapped by another key than the first of encryption.keys.", count)
 }
 
 // Gatherer gives the figures as they are when it is asked.

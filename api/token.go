@@ -20,9 +20,11 @@ import (
 	"github.com/spool-dev/spool/resume"
 )
 
+// MaxTokenTTL is the longest that a run token lives.
+const MaxTokenTTL = 24 * time.Hour
+
 const (
 	defaultTokenTTL = 10 * time.Minute
-	maxTokenTTL     = 24 * time.Hour
 	maxTokenBody    = 4 << 10 // bytes of a request for a token
 )
 
@@ -190,7 +192,7 @@ func tokenTTL(text string) (time.Duration, error) {
 	if err != nil || d <= 0 {
 		return 0, errors.New("must be a duration above 0, such as 10m")
 	}
-	return min(d, maxTokenTTL), nil
+	return min(d, MaxTokenTTL), nil
 }
 
 // originOf reads an origin as browsers write it; empty is none.

@@ -57,7 +57,6 @@ func ago(d time.Duration) string {
 
 func whole(v float64) string  { return count(int64(v)) }
 func octets(v float64) string { return size(int64(v)) }
-func money(v float64) string  { return dollars(v) }
 
 func tenths(v float64) string {
 	if v >= 10 || v == 0 {
@@ -210,7 +209,7 @@ func (c canvas) outcomes(all []sample) panel {
 
 func (c canvas) saved(all []sample) panel {
 	p := c.gauges("Tokens saved", all, whole, gauge{"tokens", "good", func(s sample) float64 { return s.savedTokens }})
-	p.Note = money(all[len(all)-1].savedCost) + " saved since the start"
+	p.Note = dollars(all[len(all)-1].savedCost) + " saved since the start"
 	return p
 }
 

@@ -34,12 +34,14 @@ func open(nc *nats.Conn) (jetstream.JetStream, error) {
 func (a Access) Addresses() ([]*url.URL, error) {
 	var all []*url.URL
 	for text := range strings.SplitSeq(a.URL, ",") {
-		u, err := url.Parse(strings.TrimSpace(text))
-		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "" || u.Path != "" {
-			return nil, fmt.Errorf("%q must be like nats://127.0.0.1:4222, more with commas", a.URL)
+		text = strings.TrimSpace(text)
+		u, err := url.Parse(text)
+		if before, after, ok := strings.Cut(text, "@"); ok { // a user alone is a token
+			scheme, _, _ := strings.Cut(before, "//")
+			return nil, fmt.Errorf("\"%s//…@%s\" must not hold a user, a password or a token: give a credentials file", scheme, after[strings.LastIndexByte(after, '@')+1:])
 		}
-		if _, set := u.User.Password(); set {
-			return nil, fmt.Errorf("the address of %s must not hold a password: give a credentials file", u.Host)
+		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "" || u.Path != "" {
+			return nil, fmt.Errorf("%q must be like nats://127.0.0.1:4222, more with commas", text)
 		}
 		all = append(all, u)
 	}

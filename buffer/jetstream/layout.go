@@ -21,8 +21,10 @@ const DefaultName = "spool"
 // SafeReplicas is how many copies survive the loss of one.
 const SafeReplicas = 3
 
-// maxShards is more than there are servers in a cluster.
-const maxShards = 64
+const (
+	maxShards   = 64 // more than there are servers in a cluster
+	maxReplicas = 5  // as many as NATS allows
+)
 
 // Why a log is refused.
 var (
@@ -70,17 +72,21 @@ func (l Layout) complete() (Layout, error) {
 	if l.Replicas == 0 {
 		l.Replicas = SafeReplicas
 	}
+	return l, l.Validate()
+}
+
+// Validate refuses what no log can have. A value that is zero is its default.
+func (l Layout) Validate() error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-	if strings.Trim(l.Name, letters) != "" {
-		return l, fmt.Errorf("name %q: want letters, digits, - and _", l.Name)
+	switch {
+	case strings.Trim(l.Name, letters) != "":
+		return fmt.Errorf("name: %q must be letters, digits, - and _", l.Name)
+	case l.Shards < 0 || l.Shards > maxShards:
+		return fmt.Errorf("shards: %d must be 1 to %d", l.Shards, maxShards)
+	case l.Replicas < 0 || l.Replicas > maxReplicas:
+		return fmt.Errorf("replicas: %d must be 1 to %d", l.Replicas, maxReplicas)
 	}
-	if l.Shards < 1 || l.Shards > maxShards {
-		return l, fmt.Errorf("shards %d: want 1 to %d", l.Shards, maxShards)
-	}
-	if l.Replicas < 1 || l.Replicas > 5 {
-		return l, fmt.Errorf("replicas %d: want 1 to 5", l.Replicas)
-	}
-	return l, nil
+	return nil
 }
 
 func (l Layout) keys() string       { return l.Name + "_KEYS" }
@@ -113,7 +119,7 @@ func Init(ctx context.Context, nc *nats.Conn, l Layout) error {
 		return err
 	}
 	if have, err := readLayout(ctx, nc, l.Name); err == nil && have.Shards != l.Shards {
-		return fmt.Errorf("shards %d: the log has %d for ever", l.Shards, have.Shards)
+		return fmt.Errorf("shards: the log has %d for ever, and not %d", have.Shards, l.Shards)
 	}
 	for _, c := range l.streams() {
 		if _, err := js.CreateOrUpdateStream(ctx, c); err != nil {

@@ -114,7 +114,19 @@ func ParseBase(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q must not hold a user or a password", u.Redacted())
 	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%q must be http(s)://host[:port][/path]", text)
+		return nil, fmt.Errorf("%q must be http(s)://host[:port][/path]", withoutSecrets(text))
 	}
 	return u, nil
+}
+
+// withoutSecrets is what is no base URL, without what may be a password or a key in it.
+func withoutSecrets(text string) string {
+	text, _, cut := strings.Cut(text, "?")
+	if cut {
+		text += "?…"
+	}
+	if i := strings.LastIndexByte(text, '@'); i >= 0 {
+		text = "…" + text[i:]
+	}
+	return text
 }

@@ -29,21 +29,27 @@ type adminSettings struct {
 }
 
 func (a adminSettings) validate() error {
+	var all []error
 	if a.Key != "" && len(a.Key) < 16 {
-		return errors.New("admin.key: a key needs at least 16 characters")
+		all = append(all, errors.New("admin.key: a key needs at least 16 characters"))
 	}
+	for i, name := range a.Hosts {
+		if strings.ContainsAny(name, ":/") {
+			all = append(all, fmt.Errorf("admin.hosts[%d]: %q must be a name alone, without scheme and port", i, name))
+		}
+	}
+	return errors.Join(append(all, a.checkListen())...)
+}
+
+// checkListen refuses an address that cannot be, or that others reach without a credential.
+func (a adminSettings) checkListen() error {
 	if a.Listen == "" {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(a.Listen)
-	if err != nil {
-		return noAddress("admin.listen", a.Listen)
+	if err := checkAddress("admin.listen", a.Listen); err != nil {
+		return err
 	}
-	for _, name := range a.Hosts {
-		if strings.ContainsAny(name, ":/") {
-			return fmt.Errorf("admin.hosts: %q must be a name alone, without scheme and port", name)
-		}
-	}
+	host, _, _ := net.SplitHostPort(a.Listen) // it was checked
 	if host != "" && net.ParseIP(host) == nil {
 		return nil // a name: the listener tells
 	}
@@ -52,11 +58,6 @@ func (a adminSettings) validate() error {
 		return fmt.Errorf("admin.listen: %w", err)
 	}
 	return a.guarded(addr)
-}
-
-// noAddress is the complaint about a setting that is none.
-func noAddress(key, text string) error {
-	return fmt.Errorf("%s: %q must be HOST:PORT, like 127.0.0.1:8787", key, text)
 }
 
 // The times of the admin listener. None of its answers is long but profiles and streams, which set
@@ -168,7 +169,7 @@ func base(addr net.Addr, t tlsSettings) string {
 	if t.Cert != "" {
 		scheme = "https://"
 	}
-	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+	if tcp, ok := addr.(*net.TCPAddr); ok && (len(tcp.IP) == 0 || tcp.IP.IsUnspecified()) {
 		host = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 	}
 	return scheme + host

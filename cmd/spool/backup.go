@@ -14,11 +14,8 @@ import (
 	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
-// secretName is the secret's name in a data folder.
-const secretName = "secret"
-
 type backupCmd struct {
-	To   string `arg:"" placeholder:"FILE|DIR" help:"A file that does not exist, or a folder (one that exists, or a name that ends in /) to hold spool.db and secret."`
+	To   string `arg:"" placeholder:"FILE|DIR" help:"A file that does not exist, or a folder to hold spool.db and secret: one that exists, or a name that ends in /, which is made."`
 	Data string `required:"" type:"path" env:"SPOOL_DATA" placeholder:"DIR" help:"The data folder, stopped or running."`
 	keyed
 	output
@@ -55,10 +52,15 @@ func (c backupCmd) Run(ctx context.Context, app *kong.Kong) error {
 	if err != nil {
 		return err
 	}
+	unmake, err := makeFolder(filepath.Dir(log), strings.HasSuffix(c.To, "/"))
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
 	told, done := progress(app.Stderr, "backup", true)
 	copied, err := sqlite.Backup(ctx, c.Data, log, told, keys...)
 	done()
 	if err != nil {
+		unmake()
 		return err
 	}
 	k := kept{Copied: copied}
@@ -113,6 +115,18 @@ func (c restoreCmd) Run(ctx context.Context, app *kong.Kong) error {
 			fmt.Fprintf(w, "no secret: the backup has none. Configure the old one, or all callers are strangers to their runs\n")
 		}
 	})
+}
+
+// makeFolder makes a folder, where it is asked to and there is none, for its owner's eyes only. unmake takes it away
+// again, if it has made it and nothing is in it.
+func makeFolder(path string, asked bool) (unmake func(), err error) {
+	if !asked || isThere(path) {
+		return func() {}, nil
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return nil, err
+	}
+	return func() { _ = os.Remove(path) }, flushFolder(filepath.Dir(path)) // one that is not empty stays
 }
 
 // places are where a backup has its log and its secret.

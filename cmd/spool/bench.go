@@ -47,7 +47,7 @@ const (
 // events many streams can store.
 func (c benchCmd) Run(ctx context.Context, app *kong.Kong) error {
 	if c.For <= 0 || c.For > benchLongest {
-		return fmt.Errorf("--for %s: must be above 0 and at most %s", c.For, benchLongest)
+		return misused("--for: %s must be above 0 and at most %s", c.For, benchLongest)
 	}
 	dir, err := os.MkdirTemp(c.Data, "spool-bench-")
 	if err != nil {

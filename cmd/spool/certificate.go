@@ -88,7 +88,7 @@ func (c *certificate) stat() (*keyPair, error) {
 func (c *certificate) load() (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if err != nil {
-		return nil, fmt.Errorf("tls: %w", err)
+		return nil, fmt.Errorf("tls.cert with tls.key: %w", err)
 	}
 	return &pair, nil
 }

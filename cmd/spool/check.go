@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/alecthomas/kong"
 	"github.com/nats-io/nats.go"
 
 	"github.com/spool-dev/spool/buffer/jetstream"
@@ -36,12 +37,14 @@ func (c checkCmd) Validate() error {
 }
 
 // Run prints what is broken, a line each, and fails if there is anything.
-func (c checkCmd) Run(ctx context.Context, out io.Writer) error {
+func (c checkCmd) Run(ctx context.Context, app *kong.Kong) error {
+	_, done := progress(app.Stderr, "check", false) // how long it takes nobody knows before
 	what, found, err := c.look(ctx)
+	done()
 	if err != nil {
 		return fmt.Errorf("check %s: %w", what, err)
 	}
-	err = c.print(out, found, func(w io.Writer) {
+	err = c.print(app.Stdout, found, func(w io.Writer) {
 		for _, line := range found.Broken {
 			fmt.Fprintln(w, line)
 		}

@@ -38,7 +38,7 @@ Made of the program by ` + "`go test ./cmd/spool -run Reference -update`" + `; `
 
 A flag outranks its variable. Results are on stdout, as JSON with ` + "`--json`" + `; one line that says what went wrong is on
 stderr, and a progress bar where that is a terminal. Exit codes: 0 for a clean end, 1 for a refusal or a finding, 2 for a
-wrong command line.
+command line, a variable or a setting that would be wrong on any machine and at any time.
 `
 
 func document(app *kong.Application) string {

@@ -40,7 +40,10 @@ func (c clusterInitCmd) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if set.URL == "" {
-		return errors.New("cluster init: --store is needed: the NATS servers")
+		return misused("cluster init: --store is needed: the NATS servers")
+	}
+	if err := (jetstream.Layout{Shards: c.Shards, Replicas: c.Replicas}).Validate(); err != nil {
+		return misused("cluster init: --%w", err)
 	}
 	lazy := jetstream.Flushing(ctx, set.monitors())
 	if lazy != nil && !c.UnsafeDurability {

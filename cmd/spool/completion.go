@@ -25,8 +25,10 @@ func completions(command *kong.Node) (all []string) {
 	for _, c := range command.Children {
 		all = append(all, c.Name)
 	}
-	for _, f := range flagsOf(command) {
-		all = append(all, "--"+f.Name)
+	if command.Type != kong.ApplicationNode { // its flags are every command's
+		for _, f := range flagsOf(command) {
+			all = append(all, "--"+f.Name)
+		}
 	}
 	for _, a := range command.Positional {
 		all = append(all, choices(a)...)
@@ -60,33 +62,76 @@ func isFile(v *kong.Value) bool {
 	return v.Tag.Type == "path" || strings.Contains(v.Tag.PlaceHolder, "FILE") || strings.Contains(v.Tag.PlaceHolder, "DIR")
 }
 
+// commandsOf are all commands, and those that they have of their own, each by its whole name; the application
+// itself is "".
+func commandsOf(app *kong.Application) (all []*kong.Node) {
+	var add func(*kong.Node)
+	add = func(n *kong.Node) {
+		all = append(all, n)
+		for _, c := range n.Children {
+			add(c)
+		}
+	}
+	add(app.Node)
+	return all
+}
+
+func nameOf(command *kong.Node) string {
+	if command.Type == kong.ApplicationNode {
+		return ""
+	}
+	return strings.TrimSpace(nameOf(command.Parent) + " " + command.Name)
+}
+
+// steps are the words that lead from a command to one of its own, behind the command's name: " cluster",
+// "cluster init".
+func steps(app *kong.Application) string {
+	var all []string
+	for _, c := range commandsOf(app) {
+		if c.Type != kong.ApplicationNode {
+			all = append(all, fmt.Sprintf("'%s %s'", nameOf(c.Parent), c.Name))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
 func bashCompletion(w io.Writer, app *kong.Application) {
-	var names []string
 	fmt.Fprintf(w, `# bash completion of spool: eval "$(spool completion bash)"
+_spool_offer() { # those of the words that go on as what is there does; zsh's compgen -W gives all
+	local word
+	for word in $1; do
+		case "$word" in "$2"*) COMPREPLY+=("$word") ;; esac
+	done
+}
 _spool() {
-	local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" offers=
+	local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" command= word offers=
 	COMPREPLY=()
-	case "${COMP_WORDS[1]} $previous" in
-`)
-	for _, c := range app.Children {
-		names = append(names, c.Name)
+	for word in "${COMP_WORDS[@]:1:$((COMP_CWORD-1))}"; do
+		case "$command $word" in
+		%s) command="${command:+$command }$word" ;;
+		esac
+	done
+	case "$command $previous" in
+`, strings.ReplaceAll(steps(app), "' '", "' | '"))
+	for _, c := range commandsOf(app)[1:] {
 		for _, f := range flagsOf(c) {
+			name := nameOf(c) + " --" + f.Name
 			switch values := choices(f.Value); {
 			case len(values) > 0:
-				fmt.Fprintf(w, "\t%q) COMPREPLY=($(compgen -W %q -- \"$current\")); return ;;\n", c.Name+" --"+f.Name, strings.Join(values, " "))
+				fmt.Fprintf(w, "\t%q) _spool_offer %q \"$current\"; return ;;\n", name, strings.Join(values, " "))
 			case isFile(f.Value):
-				fmt.Fprintf(w, "\t%q) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n", c.Name+" --"+f.Name)
+				fmt.Fprintf(w, "\t%q) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n", name)
 			case !f.IsBool():
-				fmt.Fprintf(w, "\t%q) return ;;\n", c.Name+" --"+f.Name)
+				fmt.Fprintf(w, "\t%q) return ;;\n", name)
 			}
 		}
 	}
-	fmt.Fprintf(w, "\tesac\n\tcase \"$COMP_CWORD ${COMP_WORDS[1]}\" in\n\t1*) offers=%q ;;\n", strings.Join(names, " "))
-	for _, c := range app.Children {
-		fmt.Fprintf(w, "\t*\" %s\") offers=%q ;;\n", c.Name, strings.Join(completions(c), " "))
+	fmt.Fprint(w, "\tesac\n\tcase \"$command\" in\n")
+	for _, c := range commandsOf(app) {
+		fmt.Fprintf(w, "\t%q) offers=%q ;;\n", nameOf(c), strings.Join(completions(c), " "))
 	}
 	fmt.Fprint(w, `	esac
-	COMPREPLY=($(compgen -W "$offers" -- "$current"))
+	_spool_offer "$offers" "$current"
 	[ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "$current"))
 }
 complete -o filenames -F _spool spool
@@ -100,10 +145,28 @@ func zshCompletion(w io.Writer, app *kong.Application) {
 }
 
 func fishCompletion(w io.Writer, app *kong.Application) {
-	fmt.Fprint(w, "# fish completion of spool: spool completion fish | source\n")
-	for _, c := range app.Children {
-		fmt.Fprintf(w, "complete -c spool -n __fish_use_subcommand -f -a %s -d %s\n", c.Name, fishQuoted(c.Help))
-		seen := "-n '__fish_seen_subcommand_from " + c.Name + "'"
+	fmt.Fprintf(w, `# fish completion of spool: spool completion fish | source
+function __spool_at # whether the words so far name that command
+	set -l words (commandline -opc)
+	set -e words[1]
+	set -l command
+	for word in $words
+		switch "$command $word"
+			case %s
+				set command (string trim -- "$command $word")
+		end
+	end
+	test "$command" = "$argv"
+end
+`, steps(app))
+	for _, c := range commandsOf(app) {
+		at := "complete -c spool -n " + fishQuoted(strings.TrimSpace("__spool_at "+nameOf(c)))
+		for _, child := range c.Children {
+			fmt.Fprintf(w, "%s -f -a %s -d %s\n", at, child.Name, fishQuoted(child.Help))
+		}
+		if c.Type == kong.ApplicationNode {
+			continue
+		}
 		for _, f := range flagsOf(c) {
 			needs := ""
 			switch values := choices(f.Value); {
@@ -114,14 +177,11 @@ func fishCompletion(w io.Writer, app *kong.Application) {
 			case !f.IsBool():
 				needs = " -x"
 			}
-			fmt.Fprintf(w, "complete -c spool %s -l %s%s -d %s\n", seen, f.Name, needs, fishQuoted(f.Help))
-		}
-		for _, child := range c.Children {
-			fmt.Fprintf(w, "complete -c spool %s -a %s -d %s\n", seen, child.Name, fishQuoted(child.Help))
+			fmt.Fprintf(w, "%s -l %s%s -d %s\n", at, f.Name, needs, fishQuoted(f.Help))
 		}
 		for _, a := range c.Positional {
 			if values := choices(a); len(values) > 0 {
-				fmt.Fprintf(w, "complete -c spool %s -f -a %s\n", seen, fishQuoted(strings.Join(values, " ")))
+				fmt.Fprintf(w, "%s -f -a %s\n", at, fishQuoted(strings.Join(values, " ")))
 			}
 		}
 	}

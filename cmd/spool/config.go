@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/knadh/koanf/parsers/yaml"
 )
 
 type configCmd struct {
@@ -17,22 +19,37 @@ const checkedSettings = `# Checked, and nothing is wrong: every key is known and
 # spool doctor looks at the certificate, the folder and the machine.
 `
 
+// configChecked is what a check of a configuration has found. The settings are there where nothing is wrong.
+type configChecked struct {
+	OK       bool           `json:"ok"`
+	Wrong    []string       `json:"wrong"`
+	Settings map[string]any `json:"settings,omitempty"` // by their keys, without what is secret
+}
+
 type configCheckCmd struct {
+	output
 	File string `arg:"" optional:"" env:"SPOOL_CONFIG" help:"The file; without one, the defaults are checked."`
 }
 
 // Run prints the settings, or what is wrong, a line for each key, and fails if anything is.
 func (c configCheckCmd) Run(out io.Writer) error {
-	set, err := (&serveCmd{Config: c.File}).load()
-	if err == nil {
-		_, err = io.WriteString(out, checkedSettings+effective(set))
-		return err
+	set, wrong := (&serveCmd{Config: c.File}).load()
+	found := configChecked{OK: wrong == nil, Wrong: []string{}}
+	text := checkedSettings + effective(set)
+	if wrong != nil {
+		found.Wrong = linesOf(wrong)
+		text = strings.Join(found.Wrong, "\n") + "\n"
+	} else if c.JSON {
+		var err error
+		if found.Settings, err = yaml.Parser().Unmarshal([]byte(text)); err != nil {
+			return fmt.Errorf("config check: %w", err)
+		}
 	}
-	findings := linesOf(err)
-	for _, line := range findings {
-		fmt.Fprintln(out, line)
+	err := c.print(out, found, func(w io.Writer) { fmt.Fprint(w, text) })
+	if err == nil && wrong != nil {
+		err = fmt.Errorf("config check %s: %d wrong", c.File, len(found.Wrong))
 	}
-	return fmt.Errorf("config check %s: %d wrong", c.File, len(findings))
+	return err
 }
 
 // linesOf is an error's findings. A line that only says that more follow is none.

@@ -2,32 +2,28 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"maps"
 	"net"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // configFindings are the mistakes in the settings: what serve would refuse, and what it would do but
 // hardly anybody means.
 func configFindings(path string, set settings, err error) []finding {
 	if err != nil {
-		return []finding{found(fail, "config", "%s", oneLine(err))}
+		return append([]finding{found(fail, "config", "%s", oneLine(err))}, secretFindings(path, set)...)
 	}
 	all := []finding{found(good, "config", "listens on %s, data in %s", set.Listen, set.where())}
 	add := func(bad bool, format string, args ...any) {
 		if bad {
 			all = append(all, found(warn, "config", format, args...))
 		}
-	}
-	if info, err := os.Stat(path); err == nil {
-		add(info.Mode().Perm()&0o077 != 0 && set.hasSecrets(), "%s holds keys, and others can read it (mode %04o): chmod 600", path, info.Mode().Perm())
 	}
 	open := !isLoopback(set.Listen)
 	add(open && len(set.Auth.Keys) == 0, "listen: %s is not loopback and auth.keys is empty: whoever reaches it can call the providers", set.Listen)
@@ -41,23 +37,8 @@ func configFindings(path string, set settings, err error) []finding {
 			add(set.Providers[f.Provider].Key == "", "providers.%s.fallbacks: %s has no key of its own, so it is never taken", name, f.Provider)
 		}
 	}
-	for i, k := range set.Encryption.Keys {
-		info, err := os.Stat(k.File)
-		add(err == nil && info.Mode().Perm()&0o077 != 0, "encryption.keys[%d].file: others can read %s: chmod 600", i, k.File)
-	}
+	all = append(all, secretFindings(path, set)...)
 	return append(all, certFindings(set.TLS)...)
-}
-
-func (s settings) hasSecrets() bool {
-	if s.Secret != "" || s.Admin.Key != "" || len(s.Auth.Keys) > 0 || slices.ContainsFunc(s.Encryption.Keys, func(k keySettings) bool { return k.Key != "" }) {
-		return true
-	}
-	for _, p := range s.Providers {
-		if p.Key != "" {
-			return true
-		}
-	}
-	return false
 }
 
 func isLoopback(address string) bool {
@@ -73,15 +54,12 @@ func certFindings(t tlsSettings) []finding {
 	if t.Cert == "" {
 		return nil
 	}
-	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	c, err := readCertificate(t.Cert, t.Key, zap.NewNop())
 	if err != nil {
 		return []finding{found(fail, "tls", "%v", err)}
 	}
-	leaf, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil {
-		return []finding{found(fail, "tls", "%s: %v", t.Cert, err)}
-	}
-	left := time.Until(leaf.NotAfter)
+	until := c.pair.Load().Leaf.NotAfter
+	left := time.Until(until)
 	l := good
 	switch {
 	case left <= 0:
@@ -89,7 +67,7 @@ func certFindings(t tlsSettings) []finding {
 	case left < certSoon:
 		l = warn
 	}
-	return []finding{found(l, "tls", "%s is good until %s", t.Cert, leaf.NotAfter.Format(time.RFC3339))}
+	return []finding{found(l, "tls", "%s is good until %s", t.Cert, until.Format(time.RFC3339))}
 }
 
 const (

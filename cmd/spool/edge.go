@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,7 +17,7 @@ import (
 
 type tlsSettings struct {
 	Cert string `koanf:"cert" fixed:"true" help:"The certificate chain."`
-	Key  string `koanf:"key" fixed:"true" help:"Its private key."`
+	Key  string `koanf:"key" fixed:"true" holds:"secret" help:"Its private key."`
 }
 
 type corsSettings struct {
@@ -23,13 +25,19 @@ type corsSettings struct {
 }
 
 func (c corsSettings) validate() error {
-	for _, o := range c.Origins {
-		u, err := url.Parse(o)
-		if o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o) {
-			return fmt.Errorf("cors.origins: %q must be like https://app.example.com", o)
+	var all []error
+	for i, o := range c.Origins {
+		if o != "*" && !isOrigin(o) {
+			all = append(all, fmt.Errorf("cors.origins[%d]: %q must be like https://app.example.com", i, o))
 		}
 	}
-	return nil
+	return errors.Join(all...)
+}
+
+// isOrigin reports whether a text is an origin as browsers write it.
+func isOrigin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == text
 }
 
 // wrap makes the listener speak TLS where there is a certificate. A handshake is answered with the one
@@ -55,6 +63,18 @@ const (
 	defaultIdle        = 2 * time.Minute
 )
 
+// checkAddress refuses what nobody can listen on, whatever the machine is.
+func checkAddress(key, text string) error {
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port) // a number, or a service's name
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %q must be HOST:PORT, like 127.0.0.1:8787", key, text)
+	}
+	return nil
+}
+
 // listen takes the listener that was given, or else opens the address.
 func listen(given net.Listener, address string) (net.Listener, error) {
 	l, err := open(given, address)
@@ -62,6 +82,51 @@ func listen(given net.Listener, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, cause(err))
 	}
 	return l, nil
+}
+
+// doors are what the process listens on: the service's, and the admin listener's where there is one. Both as
+// they are handed over to the next process, and as they are served here: within bounds, with TLS.
+type doors struct {
+	service, admin         net.Listener
+	serviceEdge, adminEdge net.Listener
+}
+
+// openDoors takes what was given, and opens the rest.
+func openDoors(given sockets, set settings, log *zap.Logger) (d doors, err error) {
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	if d.service, err = listen(given.service, set.Listen); err != nil {
+		return d, err
+	}
+	if d.admin, err = set.Admin.listen(given.admin); err != nil {
+		return d, err
+	}
+	if d.adminEdge, err = set.Admin.edge(d.admin, set.TLS, log); err != nil {
+		return d, err
+	}
+	d.serviceEdge, err = set.TLS.wrap(limited(d.service, set.Limits.Connections), log)
+	return d, err
+}
+
+// byName are the listeners by the names of sockets.
+func (d doors) byName() map[string]net.Listener {
+	all := map[string]net.Listener{serviceSocket: d.service}
+	if d.admin != nil {
+		all[adminSocket] = d.admin
+	}
+	return all
+}
+
+// close closes what is still open. Who serves them has closed them already.
+func (d doors) close() {
+	for _, l := range d.byName() {
+		if l != nil {
+			_ = l.Close() // most often for the second time
+		}
+	}
 }
 
 // limited is l for as many connections as may be open at once: more wait in the system's backlog until one is
@@ -92,4 +157,12 @@ func newServer(h http.Handler, l limitSettings, log *zap.Logger) *http.Server {
 		ReadHeaderTimeout: cmp.Or(l.Headers, defaultHeaders), IdleTimeout: cmp.Or(l.Idle, defaultIdle),
 		MaxHeaderBytes: cmp.Or(l.HeaderBytes, defaultHeaderBytes),
 	}
+}
+
+// cause is the system's own word for why an address cannot be taken.
+func cause(err error) error {
+	if e, ok := errors.AsType[*os.SyscallError](err); ok {
+		return e.Err
+	}
+	return err
 }

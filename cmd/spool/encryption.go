@@ -19,7 +19,7 @@ type encryptionSettings struct {
 type keySettings struct {
 	Name string `koanf:"name" help:"What the runs that it encrypts are marked with; letters, digits, dots, - and _."`
 	Key  string `koanf:"key" secret:"true" help:"64 hexadecimal digits, as openssl rand -hex 32 prints; or else file, or env."`
-	File string `koanf:"file" help:"A file that holds the digits."`
+	File string `koanf:"file" holds:"secret" help:"A file that holds the digits."`
 	Env  string `koanf:"env" help:"A variable that holds them."`
 }
 
@@ -101,9 +101,10 @@ func (k keyed) keys() ([]sqlite.Key, error) {
 	}
 	var s settings
 	if err := readFile(k.Config, &s); err != nil {
-		return nil, err
+		return nil, misuse{err}
 	}
-	return s.Encryption.keys()
+	keys, err := s.Encryption.keys()
+	return keys, asMisuse(err)
 }
 
 // needed says which keys a folder or a copy of it cannot be read without; empty where there are none.

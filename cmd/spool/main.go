@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,7 +51,7 @@ type cli struct {
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run is main with its edges as arguments. It returns the exit code: 0 for a clean end, 1 for a
-// refusal or a finding, which is one line on stderr, 2 for a wrong command line.
+// refusal or a finding, which is one line on stderr, 2 for a misuse.
 func run(args []string, stdout, stderr io.Writer) int {
 	code := -1
 	parser, err := newParser(stdout, stderr, func(n int) { code = n })
@@ -68,10 +69,30 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if err := ctx.Run(); err != nil {
 		fmt.Fprintln(stderr, "spool:", strings.TrimPrefix(oneLine(err), "spool: ")) // as the client's errors begin
+		if _, ok := errors.AsType[misuse](err); ok {
+			return 2
+		}
 		return 1
 	}
 	return 0
 }
+
+// misuse is an error of who asks: a wrong command line, variable or setting, which would be wrong on any machine
+// and at any time.
+type misuse struct{ error }
+
+// Unwrap gives the error that it is.
+func (e misuse) Unwrap() error { return e.error }
+
+// asMisuse makes a misuse of an error; nil stays nil.
+func asMisuse(err error) error {
+	if err == nil {
+		return nil
+	}
+	return misuse{err}
+}
+
+func misused(format string, args ...any) error { return misuse{fmt.Errorf(format, args...)} }
 
 func newParser(stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
 	return kong.New(&cli{},

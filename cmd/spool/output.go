@@ -30,15 +30,15 @@ func (o output) print(out io.Writer, v any, text func(w io.Writer)) error {
 	return w.Flush()
 }
 
-// progress shows on a terminal how far a long work is, in bytes or in parts; elsewhere it is silent, and
-// nil. done wipes it away.
+// progress shows on a terminal how far a long work is, in bytes or in parts; and until told is called, that it goes
+// on. Elsewhere it is silent, and nil. done wipes it away.
 func progress(stderr io.Writer, what string, inBytes bool) (told sqlite.Progress, done func()) {
 	f, ok := stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil, func() {}
 	}
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(stderr), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowBytes(inBytes), progressbar.OptionClearOnFinish())
+		progressbar.OptionShowBytes(inBytes), progressbar.OptionSetRenderBlankState(true), progressbar.OptionClearOnFinish())
 	told = func(n, total int64) {
 		bar.ChangeMax64(total)
 		_ = bar.Set64(n) // a terminal that is gone shows nothing

@@ -40,7 +40,7 @@ func TestProgram(t *testing.T) {
 			return errors.Join(setUp(env), os.WriteFile(env.Cd+"/steady.yaml", []byte(config), 0o600))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "refuses": refuses,
+			"exits": exits, "refuses": refuses, "misuses": misuses,
 			"serve": serveIt, "said": said, "asked": asked, "stops": stops, "says": says, "hup": hangsUp, "dies": dies, "unheard": unheard, "call": call, "begin": begin, "refused": refused, "exported": exported,
 			"mode": mode, "remember": remember, "unchanged": unchanged, "store": store, "nats": runServer(t), "sql": change,
 		},
@@ -100,9 +100,14 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 
 // refuses PATTERN COMMAND… runs a command that must end with 1 and one line on stderr, which the
 // pattern matches. It leaves the script's folder as it was.
-func refuses(ts *testscript.TestScript, _ bool, args []string) {
+func refuses(ts *testscript.TestScript, _ bool, args []string) { complains(ts, "1", args) }
+
+// misuses is refuses for what must end with 2.
+func misuses(ts *testscript.TestScript, _ bool, args []string) { complains(ts, "2", args) }
+
+func complains(ts *testscript.TestScript, code string, args []string) {
 	remember(ts, false, nil)
-	exits(ts, false, append([]string{"1"}, args[1:]...))
+	exits(ts, false, append([]string{code}, args[1:]...))
 	line := ts.ReadFile("stderr")
 	if !strings.HasPrefix(line, "spool: ") || strings.Count(line, "\n") != 1 || !matches(ts, args[0], line) {
 		ts.Fatalf("want one line that matches %q, got %q", args[0], line)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +73,7 @@ func parseProvider(text string) (string, providerSettings, error) {
 	left, base, ok := strings.Cut(text, "=")
 	name, dialect, _ := strings.Cut(left, ":")
 	if !ok || name == "" {
-		return "", providerSettings{}, fmt.Errorf("--provider %q: want NAME[:DIALECT]=BASE_URL", text)
+		return "", providerSettings{}, fmt.Errorf("--provider: %q must be NAME[:DIALECT]=BASE_URL", text)
 	}
 	return name, providerSettings{BaseURL: base, Dialect: dialect}, nil
 }
@@ -94,59 +95,100 @@ func (s settings) routes() (map[string]provider.Route, error) {
 	names := slices.Sorted(maps.Keys(all))
 	for _, name := range names {
 		r, err := all[name].route(name)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("providers.%s: %w", name, err))
-		}
+		wrong = append(wrong, err)
 		routes[name] = r
 	}
-	if len(wrong) > 0 {
-		return nil, errors.Join(wrong...)
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
 	}
 	for _, name := range names {
-		p, r := all[name], routes[name]
-		for i, f := range p.Fallbacks {
-			to, ok := routes[f.Provider]
-			if !ok || f.Provider == name {
-				return nil, fmt.Errorf("providers.%s.fallbacks[%d].provider: %q is not another provider", name, i, f.Provider)
+		r := routes[name]
+		for i, f := range all[name].Fallbacks {
+			to, err := f.route(name, r, routes)
+			if err != nil {
+				wrong = append(wrong, under(fmt.Sprintf("providers.%s.fallbacks[%d]", name, i), err))
 			}
-			if len(f.Models) == 0 {
-				return nil, fmt.Errorf("providers.%s.fallbacks[%d].models: name at least one model and what it becomes", name, i)
-			}
-			if a, b := family(name, r.Dialect), family(f.Provider, to.Dialect); a != "" && b != "" && a != b {
-				return nil, fmt.Errorf("providers.%s.fallbacks[%d].provider: %q speaks %s and not %s: nothing is translated", name, i, f.Provider, b, a)
-			}
-			r.Fallbacks = append(r.Fallbacks, provider.Fallback{
-				Route: &to, Models: f.Models, Tools: f.Tools, Schema: f.Schema, Context: f.Context, OwnQuota: f.OwnQuota,
-			})
+			r.Fallbacks = append(r.Fallbacks, to)
 		}
 		routes[name] = r
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
 	}
 	return routes, nil
 }
 
+// route is the provider as a route. What is wrong with it is told by its whole keys.
 func (p providerSettings) route(name string) (provider.Route, error) {
+	key := "providers." + name
 	if slices.Contains(api.Reserved(), name) {
-		return provider.Route{}, errors.New("the name is reserved; choose another")
+		return provider.Route{}, fmt.Errorf("%s: the name is reserved; choose another", key)
 	}
-	if strings.ContainsAny(name, "/?#% ") {
-		return provider.Route{}, errors.New("the name must be one path segment")
+	if name == "" || strings.ContainsAny(name, "/?#% ") {
+		return provider.Route{}, fmt.Errorf("%s: the name must be one path segment", key)
 	}
+	var wrong []error
 	u, err := provider.ParseBase(p.BaseURL)
 	if err != nil {
-		return provider.Route{}, fmt.Errorf("base_url %w", err)
+		wrong = append(wrong, fmt.Errorf("base_url: %w", err))
 	}
 	d := provider.Dialect(p.Dialect)
 	if d != "" && !slices.Contains(dialects, d) {
-		return provider.Route{}, fmt.Errorf("dialect %q is not one of %s", p.Dialect, dialectNames())
+		wrong = append(wrong, fmt.Errorf("dialect: %q is not one of %s", p.Dialect, dialectNames()))
 	}
-	if p.Concurrency < 0 || p.Expected < 0 || p.Price.Input < 0 || p.Price.Output < 0 {
-		return provider.Route{}, errors.New("concurrency, expected and price must not be negative")
+	for _, figure := range []struct {
+		key   string
+		value float64
+	}{
+		{"concurrency", float64(p.Concurrency)}, {"expected", float64(p.Expected)}, {"price.input", p.Price.Input}, {"price.output", p.Price.Output},
+	} {
+		if !(figure.value >= 0) || math.IsInf(figure.value, 1) { // nor is it no number at all
+			wrong = append(wrong, fmt.Errorf("%s: must not be negative", figure.key))
+		}
 	}
 	return provider.Route{
 		Name: name, BaseURL: u, Dialect: d, Generates: p.Generates || d == provider.Generic, Key: p.Key,
 		Clocks: provider.Clocks(p.Clocks), Region: p.Region, Expected: p.Expected, Price: provider.Price(p.Price),
 		Concurrency: p.Concurrency, NoRetry: p.Retry != nil && !*p.Retry,
-	}, nil
+	}, under(key, wrong...)
+}
+
+// route is the fallback of a provider, among all routes.
+func (f fallbackSettings) route(of string, from provider.Route, routes map[string]provider.Route) (provider.Fallback, error) {
+	var wrong []error
+	to, ok := routes[f.Provider]
+	if !ok || f.Provider == of {
+		wrong = append(wrong, fmt.Errorf("provider: %q is not another provider", f.Provider))
+	} else if a, b := family(of, from.Dialect), family(f.Provider, to.Dialect); a != "" && b != "" && a != b {
+		wrong = append(wrong, fmt.Errorf("provider: %q speaks %s and not %s: nothing is translated", f.Provider, b, a))
+	}
+	if len(f.Models) == 0 {
+		wrong = append(wrong, errors.New("models: name at least one model and what it becomes"))
+	}
+	for _, model := range slices.Sorted(maps.Keys(f.Models)) {
+		if f.Models[model] == "" {
+			wrong = append(wrong, fmt.Errorf("models.%s: name what it becomes", model))
+		}
+	}
+	if f.Context < 0 {
+		wrong = append(wrong, errors.New("context: must not be negative; 0 is as many as here"))
+	}
+	return provider.Fallback{
+		Route: &to, Models: f.Models, Tools: f.Tools, Schema: f.Schema, Context: f.Context, OwnQuota: f.OwnQuota,
+	}, errors.Join(wrong...)
+}
+
+// under puts a key before each error's own.
+func under(key string, wrong ...error) error {
+	var all []error
+	for _, err := range wrong {
+		if many, ok := errors.AsType[joined](err); ok {
+			all = append(all, under(key, many.Unwrap()...))
+			continue
+		}
+		all = append(all, fmt.Errorf("%s.%w", key, err))
+	}
+	return errors.Join(all...)
 }
 
 // families are the protocols that the built-in providers speak.

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -37,11 +36,11 @@ func (c runsCmd) Run(ctx context.Context, out io.Writer) error {
 	name, value, isPair := strings.Cut(c.Tag, "=")
 	switch {
 	case c.Limit < 0:
-		return fmt.Errorf("--limit %d: must not be negative; 0 is all", c.Limit)
+		return misused("--limit: %d must not be negative; 0 is all", c.Limit)
 	case c.Tag != "" && (!isPair || name == ""):
-		return fmt.Errorf("--tag %q: must be NAME=VALUE", c.Tag)
+		return misused("--tag: %q must be NAME=VALUE", c.Tag)
 	case c.Caller != "" && c.asks():
-		return errors.New("--caller: a buffer shows its caller's own runs alone; read its folder with --data, or its cluster with --store")
+		return misused("--caller: a buffer shows its caller's own runs alone; read its folder with --data, or its cluster with --store")
 	}
 	all := []listed{}
 	err := c.each(ctx, buffer.Filter{

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/jetstream"
 	"github.com/spool-dev/spool/buffer/provider"
+	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
 // service is what lives from the start to the end, and in front of it the handlers that the present
@@ -50,6 +53,51 @@ type service struct {
 	client  *provider.Client
 	runs    *buffer.Runs
 	figures http.Handler
+}
+
+// newService is a service behind doors, which has no log yet.
+func newService(c *serveCmd, set settings, d doors, level zap.AtomicLevel, log *zap.Logger) *service {
+	s := &service{cmd: c, started: set, log: log, level: level, metrics: api.NewMetrics(), address: d.service.Addr()}
+	s.pages = api.NewPages(set.Limits.Pages)
+	s.leaving, s.leave = context.WithCancel(context.Background())
+	if d.admin != nil {
+		s.admin, s.record = d.admin.Addr(), console.NewRecord(s.metrics.Gatherer(), log)
+	}
+	return s
+}
+
+// open takes the log, and puts the handlers that the settings make in front of it. It returns how many live
+// runs of dead owners it has sealed: nothing is accepted before. Where it fails, the log is closed again.
+func (s *service) open(ctx context.Context, join bool) (recovered int, err error) {
+	if s.tracer, err = s.started.Telemetry.open(s.log); err != nil {
+		return 0, err
+	}
+	if s.points, err = newFailpoints(); err != nil {
+		return 0, err
+	}
+	if s.store, err = s.started.open(ctx, s.log, join, s.points.log()); err != nil {
+		return 0, err
+	}
+	if recovered, err = s.begin(ctx); err != nil {
+		return 0, errors.Join(err, s.store.Close())
+	}
+	return recovered, nil
+}
+
+func (s *service) begin(ctx context.Context) (recovered int, err error) {
+	if recovered, err = s.store.Recover(ctx); err != nil {
+		return 0, fmt.Errorf("recover: %w", err)
+	}
+	if s.secret, err = loadSecret(s.started); err != nil {
+		return 0, err
+	}
+	s.metrics.Recovered(recovered)
+	if log, ok := s.store.(*sqlite.Store); ok {
+		s.metrics.Disk(func() (used, free int64) { return measure(s.started.Data) })
+		s.metrics.Reusable(func() int64 { return reusable(log) })
+		s.metrics.Retiring(func() int64 { return retiring(log) })
+	}
+	return recovered, s.apply(s.started)
 }
 
 // switched is a handler that can be put in another's place while requests come.

@@ -14,7 +14,8 @@ import (
 
 // settings is everything that can be configured: the shape of the YAML file. A flag or a variable
 // of the same name outranks the file. The tags are what the reference is made of: koanf is the key,
-// default its default, help its meaning; fixed takes a restart to change, secret is never shown.
+// default its default, help its meaning; fixed takes a restart to change, secret is never shown,
+// and holds:"secret" names a file that must not be seen.
 type settings struct {
 	Listen   string        `koanf:"listen" default:"127.0.0.1:8787" fixed:"true" help:"Address to serve on."`
 	Data     string        `koanf:"data" default:"./data" fixed:"true" help:"The data folder, created where it is missing."`
@@ -28,8 +29,8 @@ type settings struct {
 
 	Store storeSettings `koanf:"store" help:"A NATS cluster that keeps the runs instead of the data folder, for more than one node."`
 
-	Secret         string `koanf:"secret" fixed:"true" secret:"true" help:"For run tokens and the hashes of credentials; empty: made once in the data folder. The nodes of a cluster need the same."`
-	PreviousSecret string `koanf:"previous_secret" fixed:"true" secret:"true" help:"The one before it: its run tokens stay valid, no new ones are made."`
+	Secret         string `koanf:"secret" fixed:"true" secret:"true" help:"For run tokens and the hashes of credentials, at least 32 characters; empty: made once in the data folder. The nodes of a cluster need the same."`
+	PreviousSecret string `koanf:"previous_secret" fixed:"true" secret:"true" help:"The one before it, at least 32 characters: its run tokens stay valid, no new ones are made."`
 
 	Encryption encryptionSettings `koanf:"encryption" help:"Of what is stored of answers (docs/security.md). Off without keys."`
 
@@ -61,6 +62,22 @@ type authSettings struct {
 	Keys map[string]string `koanf:"keys" secret:"true" help:"Name of a caller: its buffer key, at least 16 characters."`
 }
 
+func (a authSettings) validate() error {
+	var all []error
+	owner := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(a.Keys)) {
+		key := a.Keys[name]
+		if len(key) < 16 {
+			all = append(all, fmt.Errorf("auth.keys.%s: a buffer key needs at least 16 characters", name))
+		}
+		if other, taken := owner[key]; taken {
+			all = append(all, fmt.Errorf("auth.keys.%s: must not be the key of auth.keys.%s: each caller needs its own", name, other))
+		}
+		owner[key] = name
+	}
+	return errors.Join(all...)
+}
+
 // limitSettings bound what callers, readers and providers may do. Zero is the default.
 type limitSettings struct {
 	Connections     int           `koanf:"connections" default:"0" fixed:"true" help:"Open at once; 0: as many as the system allows."`
@@ -88,22 +105,49 @@ type compatSettings struct {
 	Cloudflare *bool `koanf:"cloudflare" help:"A run id is a credential on the route of Cloudflare's resume client. Absent: on where the listener is loopback."`
 }
 
-// load is the defaults, then the file, then the flags.
+// cloudflare reports whether its resume client's route is there, for a listener at addr.
+func (c compatSettings) cloudflare(addr net.Addr) bool {
+	if c.Cloudflare != nil {
+		return *c.Cloudflare
+	}
+	return loopback(addr)
+}
+
+// load is the settings. What is wrong with them is a misuse.
 func (c *serveCmd) load() (settings, error) {
+	s, err := c.read()
+	return s, asMisuse(err)
+}
+
+// read is the defaults, then the file, then the flags, all of which must be right.
+func (c *serveCmd) read() (settings, error) {
+	s, err := c.merge()
+	if err != nil {
+		return s, err
+	}
+	return s, s.validate()
+}
+
+// merge is read without a look at the values. Beside an error it gives what could be understood.
+func (c *serveCmd) merge() (settings, error) {
 	s := settings{Providers: map[string]providerSettings{}}
 	if err := fill(reflect.ValueOf(&s).Elem()); err != nil {
 		return s, err
 	}
+	var inFile error
 	if c.Config != "" {
-		if err := readFile(c.Config, &s); err != nil {
-			return s, err
-		}
+		inFile = readFile(c.Config, &s)
 	}
 	for _, zeroIsDefault := range []any{&s.Limits, &s.Queue} {
 		if err := fill(reflect.ValueOf(zeroIsDefault).Elem()); err != nil {
 			return s, err
 		}
 	}
+	return s, errors.Join(inFile, c.override(&s))
+}
+
+// override puts the flags and variables that were given over the settings.
+func (c *serveCmd) override(s *settings) error {
 	override(&s.Listen, c.Listen)
 	override(&s.Data, c.Data)
 	override(&s.Sync, c.Sync)
@@ -118,20 +162,16 @@ func (c *serveCmd) load() (settings, error) {
 	if len(c.CORSOrigin) > 0 {
 		s.CORS.Origins = c.CORSOrigin
 	}
-	if err := overrideDuration("grace", &s.Grace, c.Grace); err != nil {
-		return s, err
-	}
-	if err := overrideDuration("ttl", &s.TTL, c.TTL); err != nil {
-		return s, err
-	}
+	wrong := []error{overrideDuration("grace", &s.Grace, c.Grace), overrideDuration("ttl", &s.TTL, c.TTL)}
 	for _, text := range c.Provider {
 		name, p, err := parseProvider(text)
 		if err != nil {
-			return s, err
+			wrong = append(wrong, err)
+			continue
 		}
 		s.Providers[name] = p
 	}
-	return s, s.validate()
+	return errors.Join(wrong...)
 }
 
 func override(v *string, flag string) {
@@ -163,23 +203,19 @@ func (s settings) validate() error {
 	if s.Sync != "full" && s.Sync != "normal" {
 		all = append(all, fmt.Errorf("sync: %q is neither full nor normal", s.Sync))
 	}
-	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
-		all = append(all, noAddress("listen", s.Listen))
-	}
 	say(s.Grace < 0, "grace: must not be negative; 0 waits until live runs have ended")
 	say(s.TTL <= 0, "ttl: must be a duration above 0")
-	say((s.TLS.Cert == "") != (s.TLS.Key == ""), "tls: cert and key go together")
+	say(s.TLS.Cert != "" && s.TLS.Key == "", "tls.key: needed with tls.cert, whose private key it is")
+	say(s.TLS.Key != "" && s.TLS.Cert == "", "tls.cert: needed with tls.key, whose certificate it is")
 	say(s.Store.URL != "" && s.Secret == "", "secret: needed with store, and the same on every node: run tokens and the hashes of credentials are made with it")
 	say(s.Store.URL != "" && len(s.Encryption.Keys) > 0, "encryption.keys: they encrypt the data folder; with store the NATS servers do, by their own jetstream.key")
 	say(s.Admin.TLS && s.TLS.Cert == "", "admin.tls: true needs tls.cert and tls.key, which it serves with")
 	_, level := levelOf(s.LogLevel)
 	say(s.Limits.Bodies > 0 && s.Limits.Bodies < s.Limits.Body, fmt.Sprintf("limits.bodies: %d must be at least limits.body, %d", s.Limits.Bodies, s.Limits.Body))
 	say(s.Limits.Pages > 0 && s.Limits.Pages < int64(s.Limits.Chunk), fmt.Sprintf("limits.pages: %d must be at least limits.chunk, %d", s.Limits.Pages, s.Limits.Chunk))
-	all = append(all, level, s.Store.validate(), s.CORS.validate(), s.Admin.validate(), s.Telemetry.validate(),
+	all = append(all, checkAddress("listen", s.Listen), checkSecret("secret", s.Secret), checkSecret("previous_secret", s.PreviousSecret),
+		level, s.Store.validate(), s.CORS.validate(), s.Auth.validate(), s.Admin.validate(), s.Telemetry.validate(),
 		notNegative("limits", s.Limits, "window"), notNegative("callers", s.Callers), notNegative("queue", s.Queue))
-	for _, name := range slices.Sorted(maps.Keys(s.Auth.Keys)) {
-		say(len(s.Auth.Keys[name]) < 16, fmt.Sprintf("auth.keys.%s: a buffer key needs at least 16 characters", name))
-	}
 	_, keys := s.Encryption.keys()
 	_, routes := s.routes()
 	return errors.Join(append(all, keys, routes)...)

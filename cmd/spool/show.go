@@ -11,7 +11,7 @@ import (
 )
 
 type showCmd struct {
-	ID string `arg:"" help:"The run's id."`
+	ID runID `arg:"" help:"The run's id."`
 	source
 	output
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -12,6 +14,7 @@ import (
 	"github.com/spool-dev/spool/api"
 	"github.com/spool-dev/spool/api/client"
 	"github.com/spool-dev/spool/api/wire"
+	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
@@ -20,11 +23,19 @@ const patience = 10 * time.Second
 
 // remote is a running buffer, and who asks it.
 type remote struct {
-	URL string `name:"url" default:"http://127.0.0.1:8787" env:"SPOOL_URL" placeholder:"URL" help:"Base URL of the buffer."`
-	Key string `env:"SPOOL_KEY" placeholder:"KEY" help:"The caller's credential: a buffer key, or the key that made the run."`
+	URL baseURL `name:"url" default:"http://127.0.0.1:8787" env:"SPOOL_URL" placeholder:"URL" help:"Base URL of the buffer."`
+	Key string  `env:"SPOOL_KEY" placeholder:"KEY" help:"The caller's credential: a buffer key, or the key that made the run."`
 }
 
-func (r remote) client() *client.Client { return &client.Client{BaseURL: r.URL, Credential: r.Key} }
+// defaultURL is where a buffer is that was told nothing.
+const defaultURL baseURL = "http://127.0.0.1:8787"
+
+// Validate is the command line's.
+func (r remote) Validate() error { return r.URL.check() }
+
+func (r remote) client() *client.Client {
+	return &client.Client{BaseURL: string(cmp.Or(r.URL, defaultURL)), Credential: r.Key}
+}
 
 // act asks the buffer, patiently for each request.
 func (r remote) act(ctx context.Context, ask func(context.Context, *client.Client) error) error {
@@ -33,10 +44,14 @@ func (r remote) act(ctx context.Context, ask func(context.Context, *client.Clien
 	return r.explain(ask(ctx, c))
 }
 
-// explain adds what a person can do about a refusal.
+// explain adds what a person can do about a refusal. A value that the buffer finds wrong is a misuse here too.
 func (r remote) explain(err error) error {
-	if e, ok := errors.AsType[*client.Error](err); ok && e.Code == wire.CodeNotFound && r.Key == "" {
+	e, ok := errors.AsType[*client.Error](err)
+	switch {
+	case ok && e.Code == wire.CodeNotFound && r.Key == "":
 		return fmt.Errorf("%w; runs are shown to their caller alone: give its credential with --key", err)
+	case ok && e.Status == http.StatusBadRequest && e.Code != "":
+		return misuse{err}
 	}
 	return err
 }
@@ -81,26 +96,22 @@ func (s source) log(ctx context.Context) (reading, error) {
 		return nil, err
 	}
 	if s.Data != "" {
-		return nil, errors.New("--data and --store: give one of them")
+		return nil, misused("--data and --store: give one of them")
 	}
 	return set.read(ctx)
 }
 
 // run is one run with its ledger.
-func (s source) run(ctx context.Context, id string) (run shown, err error) {
+func (s source) run(ctx context.Context, id runID) (run shown, err error) {
 	if s.asks() {
 		err = s.act(ctx, func(ctx context.Context, c *client.Client) error {
-			run.Run, err = c.Status(ctx, id)
+			run.Run, err = c.Status(ctx, id.String())
 			return err
 		})
 		return run, err
 	}
 	err = s.fromLog(ctx, func(r reading) error {
-		key, err := parseID(id)
-		if err != nil {
-			return err
-		}
-		found, err := r.Get(ctx, key)
+		found, err := r.Get(ctx, id.ULID)
 		if err != nil {
 			return fmt.Errorf("run %s: %w", id, err)
 		}
@@ -110,10 +121,24 @@ func (s source) run(ctx context.Context, id string) (run shown, err error) {
 	return run, err
 }
 
-func parseID(text string) (ulid.ULID, error) {
-	id, err := ulid.ParseStrict(text)
-	if err != nil {
-		return id, fmt.Errorf("run id %q: must be a ULID, of 26 letters and digits", text)
+// runID is a run's id on the command line, in letters of any case.
+type runID struct{ ulid.ULID }
+
+// UnmarshalText reads one.
+func (id *runID) UnmarshalText(text []byte) (err error) {
+	if id.ULID, err = ulid.ParseStrict(strings.ToUpper(string(text))); err != nil {
+		return fmt.Errorf("%q must be a run's id: 26 letters and digits", text)
 	}
-	return id, nil
+	return nil
+}
+
+// baseURL is where a buffer is reached.
+type baseURL string
+
+// check refuses what is none. Empty, as an empty variable is, is the default.
+func (u baseURL) check() error {
+	if _, err := provider.ParseBase(string(u)); u != "" && err != nil {
+		return misused("--url, or SPOOL_URL: %w", err)
+	}
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/jetstream"
+	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/buffer/sqlite"
 )
 
@@ -21,10 +22,10 @@ import (
 type storeSettings struct {
 	URL         string   `koanf:"url" fixed:"true" help:"Like nats://n1:4222,nats://n2:4222,nats://n3:4222, or tls://; empty: the data folder, of which one node alone can be."`
 	Name        string   `koanf:"name" default:"spool" fixed:"true" help:"Of the log, as spool cluster init was told it: letters, digits, - and _."`
-	Credentials string   `koanf:"credentials" fixed:"true" help:"A NATS user's .creds file."`
+	Credentials string   `koanf:"credentials" fixed:"true" holds:"secret" help:"A NATS user's .creds file."`
 	CA          string   `koanf:"ca" fixed:"true" help:"PEM: who has issued the servers' certificates; empty: whom the system trusts."`
 	Cert        string   `koanf:"cert" fixed:"true" help:"PEM: this node's certificate, where the servers ask for one. With key."`
-	Key         string   `koanf:"key" fixed:"true" help:"Its private key."`
+	Key         string   `koanf:"key" fixed:"true" holds:"secret" help:"Its private key."`
 	Monitors    []string `koanf:"monitors" fixed:"true" help:"Base URLs of the servers' monitoring ports, which tell whether they flush; absent: port 8222 of each."`
 	Unsafe      bool     `koanf:"unsafe_durability" default:"false" fixed:"true" help:"Take a log that a server's end, or a power cut, can take acknowledged events from: fewer than three replicas, or servers that are not known to have sync_interval: always."`
 }
@@ -56,7 +57,7 @@ func (f storeFlags) override(s *storeSettings) {
 func (f storeFlags) settings() (storeSettings, error) {
 	s := storeSettings{Name: jetstream.DefaultName}
 	f.override(&s)
-	return s, s.validate()
+	return s, asMisuse(s.validate())
 }
 
 // monitorPort is where NATS servers listen for those who want to know.
@@ -74,8 +75,19 @@ func (s storeSettings) validate() error {
 	if _, err := s.access().Addresses(); err != nil {
 		all = append(all, fmt.Errorf("store.url: %w", err))
 	}
-	if (s.Cert == "") != (s.Key == "") {
-		all = append(all, errors.New("store.cert and store.key go together"))
+	if err := (jetstream.Layout{Name: s.Name}).Validate(); err != nil {
+		all = append(all, fmt.Errorf("store.%w", err))
+	}
+	if s.Cert != "" && s.Key == "" {
+		all = append(all, errors.New("store.key: needed with store.cert, whose private key it is"))
+	}
+	if s.Key != "" && s.Cert == "" {
+		all = append(all, errors.New("store.cert: needed with store.key, whose certificate it is"))
+	}
+	for i, base := range s.Monitors {
+		if _, err := provider.ParseBase(base); err != nil {
+			all = append(all, fmt.Errorf("store.monitors[%d]: %w", i, err))
+		}
 	}
 	return errors.Join(all...)
 }

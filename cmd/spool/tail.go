@@ -16,11 +16,11 @@ import (
 )
 
 type tailCmd struct {
-	ID   string `arg:"" help:"The run's id."`
-	From int64  `placeholder:"N" help:"The position to begin at (default 0)."`
-	Text bool   `xor:"form" help:"Print what the answer says, as it comes."`
-	Raw  bool   `xor:"form" help:"Print the provider's bytes, exactly."`
-	JSON bool   `name:"json" xor:"form" help:"Print each event as a line of JSON: position, data, and what it says."`
+	ID   runID `arg:"" help:"The run's id."`
+	From int64 `placeholder:"N" help:"The position to begin at (default 0)."`
+	Text bool  `xor:"form" help:"Print what the answer says, as it comes."`
+	Raw  bool  `xor:"form" help:"Print the provider's bytes, exactly."`
+	JSON bool  `name:"json" xor:"form" help:"Print each event as a line of JSON: position, data, and what it says."`
 	source
 }
 
@@ -28,7 +28,7 @@ type tailCmd struct {
 // that ended short of its provider's own end is an error.
 func (c tailCmd) Run(ctx context.Context, out io.Writer) error {
 	if c.From < 0 {
-		return fmt.Errorf("--from %d: positions count from 0", c.From)
+		return misused("--from: %d is no position: they count from 0", c.From)
 	}
 	p := &printer{out: out, form: c.form()}
 	if !c.asks() {
@@ -55,7 +55,7 @@ func (c tailCmd) follow(ctx context.Context, p *printer) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.client().Resume(ctx, c.ID, c.From)
+	s, err := c.client().Resume(ctx, c.ID.String(), c.From)
 	if err != nil {
 		return err
 	}
@@ -101,18 +101,14 @@ func (c tailCmd) ended(ctx context.Context) error {
 const storedPage = 1 << 20
 
 // stored prints what a log holds of a run.
-func (p *printer) stored(ctx context.Context, r reading, text string, from int64) error {
-	id, err := parseID(text)
-	if err != nil {
-		return err
-	}
+func (p *printer) stored(ctx context.Context, r reading, id runID, from int64) error {
 	for {
-		page, err := r.Read(ctx, id, from, storedPage)
+		page, err := r.Read(ctx, id.ULID, from, storedPage)
 		if err == nil && page.Run.State == buffer.Released { // swept or not
 			err = buffer.ErrReleased
 		}
 		if err != nil {
-			return fmt.Errorf("run %s from position %d: %w", text, from, err)
+			return fmt.Errorf("run %s from position %d: %w", id, from, err)
 		}
 		p.dialect, p.kind = page.Run.Dialect, page.Run.Framing
 		for _, c := range page.Chunks {

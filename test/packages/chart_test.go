@@ -3,12 +3,15 @@ package packages
 import (
 	"io"
 	"maps"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
+	v2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
@@ -64,6 +67,61 @@ func TestChart_LintsAndRenders(t *testing.T) {
 	}
 }
 
+// A release's chart runs the image of the release.
+func TestChart_OfAReleaseHasItsVersion(t *testing.T) {
+	for version, plain := range map[string]string{"1.2.3": "1.2.3", "v1.2.3-rc.1": "1.2.3-rc.1"} {
+		dir := t.TempDir()
+		if out, err := exec.CommandContext(t.Context(), "../../.ci/release", "--chart", version, dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		c, err := loader.Load(filepath.Join(dir, "spool-"+plain+".tgz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Metadata.Version != plain || c.Metadata.AppVersion != version {
+			t.Errorf("release %s: version %s, appVersion %s", version, c.Metadata.Version, c.Metadata.AppVersion)
+		}
+		if err := c.Validate(); err != nil {
+			t.Error(err)
+		}
+		if image := podOf(t, rendered(t, c, nil)).Containers[0].Image; image != "ghcr.io/spool-dev/spool:"+version {
+			t.Errorf("release %s runs %s", version, image)
+		}
+	}
+	for _, version := range []string{"", "check", "1.2", "1.2.3+build", "1.2.3-"} {
+		if err := exec.CommandContext(t.Context(), "../../.ci/release", "--chart", version, t.TempDir()).Run(); err == nil {
+			t.Errorf("%q is taken for a version", version)
+		}
+	}
+}
+
+// What the chart cannot do anything with is refused before anything is installed, by its name.
+func TestChart_WrongValuesAreRefused(t *testing.T) {
+	short := strings.Repeat("x", 31)
+	for name, values := range map[string]map[string]any{
+		"/secretConfig/secret":          {"secretConfig": map[string]any{"secret": short}},
+		"/secretConfig/previous_secret": {"secretConfig": map[string]any{"previous_secret": short}},
+		"/config/secret":                {"config": map[string]any{"secret": short}},
+		"/secretConfig/admin/key":       {"secretConfig": map[string]any{"admin": map[string]any{"key": "short"}}},
+		"/secretConfig/auth/keys/a":     {"secretConfig": map[string]any{"auth": map[string]any{"keys": map[string]any{"a": "short"}}}},
+		"/graceSeconds":                 {"graceSeconds": "5m"},
+		"/marginSeconds":                {"marginSeconds": 5},
+		"/cluster/store":                {"cluster": map[string]any{"store": "nats-0:4222"}},
+		"/service/port":                 {"service": map[string]any{"port": 99999}},
+		"'imagee'":                      {"imagee": map[string]any{}},
+		"'secret'":                      {"secret": map[string]any{}},
+	} {
+		c, err := loader.Load(chart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = util.ToRenderValues(c, values, common.ReleaseOptions{Name: "spool", Namespace: "agents"}, nil)
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: %v, want %s", values, err, name)
+		}
+	}
+}
+
 // render gives the objects by kind, each read strictly: a field that Kubernetes does not know is an error.
 func render(t *testing.T, values map[string]any) map[string][]any {
 	t.Helper()
@@ -71,6 +129,11 @@ func render(t *testing.T, values map[string]any) map[string][]any {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return rendered(t, c, values)
+}
+
+func rendered(t *testing.T, c *v2.Chart, values map[string]any) map[string][]any {
+	t.Helper()
 	all, err := util.ToRenderValues(c, values, common.ReleaseOptions{Name: "spool", Namespace: "agents", Revision: 1, IsInstall: true}, nil)
 	if err != nil {
 		t.Fatal(err)

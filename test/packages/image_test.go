@@ -55,7 +55,7 @@ func TestImage_ComposeFilesAreSound(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
 				WorkingDir: "../../deploy", ConfigFiles: []types.ConfigFile{{Filename: "../../deploy/" + file}},
-				Environment: types.Mapping{"SPOOL_SECRET": "a secret of all nodes"},
+				Environment: types.Mapping{"SPOOL_SECRET": "a secret of all nodes of the cluster"},
 			})
 			if err != nil {
 				t.Fatal(err)
