@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/jetstream"
-	"github.com/spool-dev/spool/test/fakellm"
 )
 
 // bench measures what the cluster carries, and prints each goal beside it. All of it is on one disk: what is
@@ -28,23 +25,15 @@ func bench(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "spool-cluster-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	f, err := newFleet(ctx, dir, fakellm.Config{})
-	defer f.close()
-	if err != nil {
-		return err
-	}
-	b := &measuring{fleet: f}
-	defer b.close()
-	if err := b.open(ctx); err != nil {
-		return err
-	}
-	fmt.Printf("%-44s  %10s  %10s\n", "", "goal", "measured")
-	return errors.Join(b.wakes(ctx), b.carries(ctx, *runs, *lasting), b.rolls(ctx), b.death(ctx))
+	return staged(ctx, func(f *fleet) error {
+		b := &measuring{fleet: f}
+		defer b.close()
+		if err := b.open(ctx); err != nil {
+			return err
+		}
+		fmt.Printf("%-44s  %10s  %10s\n", "", "goal", "measured")
+		return errors.Join(b.wakes(ctx), b.carries(ctx, *runs, *lasting), b.rolls(ctx), b.death(ctx))
+	})
 }
 
 // measuring is a fleet with stores of its own, which are nodes like the others.
@@ -112,19 +101,21 @@ func (b *measuring) wakes(ctx context.Context) error {
 	}
 	seen := make(chan time.Time, events)
 	read := make(chan error, 1)
-	go func() { read <- follow(ctx, b.stores[1], id, events, seen) }()
+	go func() {
+		defer close(seen)
+		read <- follow(ctx, b.stores[1], id, events, seen)
+	}()
 	var late []time.Duration
 	for range events {
 		if err := log.Append(ctx, [][]byte{make([]byte, event)}, buffer.Streaming, buffer.Closing{}); err != nil {
 			return err
 		}
 		stored := time.Now()
-		select {
-		case at := <-seen:
-			late = append(late, max(0, at.Sub(stored))) // a reader may be told before the writer
-		case err := <-read:
-			return cmp.Or(err, errors.New("the reader ended early"))
+		at, more := <-seen
+		if !more {
+			return fmt.Errorf("the reader of another node ended early: %w", <-read)
 		}
+		late = append(late, max(0, at.Sub(stored))) // a reader may be told before the writer
 		sleep(ctx, pause)
 	}
 	atMost("another node's reader is woken, p50", 5*time.Millisecond, quantile(late, 50))
@@ -246,7 +237,7 @@ func (b *measuring) death(ctx context.Context) error {
 		told <- err
 	}()
 	sleep(ctx, middle)
-	b.nodes[0].kill()
+	b.node(0).kill()
 	at := time.Now()
 	if err := <-told; err != nil {
 		return err

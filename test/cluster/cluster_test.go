@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 
 // What several nodes over three servers do together, with the programs themselves.
 func TestCluster(t *testing.T) {
-	f, err := newFleet(t.Context(), t.TempDir(), fakellm.Config{Every: 20 * time.Millisecond})
+	f, err := newFleet(t.Context(), t.TempDir(), t.ArtifactDir(), fakellm.Config{Every: 20 * time.Millisecond})
 	t.Cleanup(f.close)
 	if err != nil {
 		t.Fatal(err)
@@ -43,12 +45,13 @@ func TestCluster(t *testing.T) {
 	}{
 		{"every node serves every run", everyNode},
 		{"a key on all nodes at once is one provider call", oneKey},
+		{"all nodes are upgraded, and nobody notices", upgraded},
 		{"the owner is killed", func(t *testing.T, f *fleet) {
-			s := dies(t, f, 0, func() { f.nodes[0].kill() }, func() error { return f.nodes[0].start() })
+			s := dies(t, f, 0, func() { f.node(0).kill() }, func() error { return f.node(0).start() })
 			unchanged(t, s)
 		}},
 		{"the owner is paused and wakes", func(t *testing.T, f *fleet) {
-			s := dies(t, f, 1, func() { succeed(t, f.nodes[1].pause()) }, f.nodes[1].resume)
+			s := dies(t, f, 1, func() { succeed(t, f.node(1).pause()) }, f.node(1).resume)
 			unchanged(t, s)
 		}},
 		{"the owner is cut off and comes back", cutOff},
@@ -70,7 +73,7 @@ func succeed(t *testing.T, err error) {
 // answer makes a request of a node, and returns its status and what came.
 func (f *fleet) answer(t *testing.T, method string, node int, path, text string, headers ...string) (int, http.Header, []byte) {
 	t.Helper()
-	resp, err := do(t.Context(), method, f.urls[node]+path, text, headers...)
+	resp, err := do(t.Context(), method, f.node(node).url+path, text, headers...)
 	succeed(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
@@ -121,10 +124,10 @@ func everyNode(t *testing.T, f *fleet) {
 
 // cancelled stops a run of node 0 on node 2, while its provider is silent and nobody has it on node 0.
 func cancelled(t *testing.T, f *fleet) {
-	resp, err := do(t.Context(), http.MethodPost, f.urls[0]+"/openai/v1/chat/completions?events=3&rate=50&hold=1", body)
+	resp, err := do(t.Context(), http.MethodPost, f.node(0).url+"/openai/v1/chat/completions?events=3&rate=50&hold=1", body)
 	succeed(t, err)
 	defer resp.Body.Close()
-	s := &stream{f: f, owner: 0, run: resp.Header.Get("X-Buffer-Run-Id")}
+	s := &stream{f: f, run: resp.Header.Get("X-Buffer-Run-Id")}
 	status, _, b := f.answer(t, http.MethodPost, 2, "/runs/"+s.run+"/cancel", "")
 	var run wire.Run
 	if err := json.Unmarshal(b, &run); err != nil || status != http.StatusOK || run.State != "cancelled" {
@@ -153,7 +156,7 @@ func oneKey(t *testing.T, f *fleet) {
 		runs, texts := map[string]int{}, map[string]int{}
 		for i := range 3 * size {
 			calls.Go(func() {
-				resp, err := do(t.Context(), http.MethodPost, f.urls[i%size]+"/words/v1/chat/completions", body, "Idempotency-Key", fmt.Sprint("one-", k))
+				resp, err := do(t.Context(), http.MethodPost, f.node(i%size).url+"/words/v1/chat/completions", body, "Idempotency-Key", fmt.Sprint("one-", k))
 				if err != nil {
 					t.Error(err)
 					return
@@ -176,6 +179,20 @@ func oneKey(t *testing.T, f *fleet) {
 	}
 	if n := f.fake.Count("v1") - before; n != keys {
 		t.Errorf("%d provider calls for %d keys", n, keys)
+	}
+}
+
+// upgraded replaces all nodes by those of another version, while answers come and new calls are made.
+func upgraded(t *testing.T, f *fleet) {
+	before := f.version
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	p := &play{fleet: f, rnd: rand.New(rand.NewPCG(seed, 0)), streams: 2 * size}
+	at := slices.IndexFunc(ways, func(w way) bool { return w.name == "upgrade the nodes" })
+	got, _, err := p.try(t.Context(), ways[at])
+	succeed(t, err)
+	if want := (tally{acknowledged: 2 * size * perStream, completed: 2 * size, calls: got.calls}); got != want || got.calls == 0 || f.version == before {
+		t.Errorf("%+v in version %s, want %+v in another than %s", got, f.version, want, before)
 	}
 }
 
@@ -252,7 +269,7 @@ func cutOff(t *testing.T, f *fleet) {
 			c.Drop()
 		}
 	}, func() error {
-		if err := notReady(t.Context(), f.urls[owner]); err != nil {
+		if err := notReady(t.Context(), f.node(owner).url); err != nil {
 			return err
 		}
 		for i, c := range relays {
