@@ -66,23 +66,38 @@ func (s *Store) ask(ctx context.Context, subject string, question any) (*nats.Ms
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", subject, err)
 	}
-	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+	for wait := firstWait; ; {
 		answer, err := s.once(ctx, &nats.Msg{Subject: subject, Data: data}, wait)
 		if err == nil {
 			return answer, nil
 		}
+		wait = longer(wait, err)
 		if err := s.rest(ctx, err); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// once sends a request and waits for its answer, no longer than wait.
+// once sends a request and waits for its answer, no longer than wait, and not beyond the connection.
 func (s *Store) once(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.Msg, error) {
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	defer context.AfterFunc(s.base, cancel)()
+	defer context.AfterFunc(s.line.lasts(), cancel)()
 	return s.nc.RequestMsgWithContext(bounded, m)
+}
+
+// silent reports whether a request has waited for its answer in vain.
+func silent(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
+}
+
+// longer is the next wait. After a refusal, or while there is no connection, it stays: else it would be seconds by
+// the time that there is one again, and the first answer that is lost then would cost all of them.
+func longer(wait time.Duration, err error) time.Duration {
+	if silent(err) {
+		return min(2*wait, lastWait)
+	}
+	return wait
 }
 
 // rest pauses after a request without an answer, and says why there is to be no other.
@@ -92,7 +107,7 @@ func (s *Store) rest(ctx context.Context, err error) error {
 		return buffer.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+	case silent(err):
 		return nil // it has waited
 	}
 	t := time.NewTimer(unled)

@@ -36,12 +36,13 @@ func (s *Store) publish(ctx context.Context, stream string, expect uint64, nonce
 		size += len(m.Data)
 	}
 	sending := paceWait * time.Duration(size>>20)
-	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+	for wait := firstWait; ; {
 		seq, err := s.send(ctx, msgs, wait+sending)
 		if err == nil {
 			return seq, nil
 		}
 		refusal, refused := errors.AsType[*apiError](err)
+		wait = longer(wait, err)
 		if err := s.rest(ctx, err); err != nil {
 			return 0, err
 		}

@@ -22,6 +22,7 @@ func bench(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	runs := flags.Int("runs", 500, "live runs, of 50 events a second each")
 	lasting := flags.Duration("for", 10*time.Second, "how long they last")
+	only := flags.String("only", "", "wakes, carries, rolls or death alone")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -32,7 +33,21 @@ func bench(ctx context.Context, args []string) error {
 			return err
 		}
 		fmt.Printf("%-44s  %10s  %10s\n", "", "goal", "measured")
-		return errors.Join(b.wakes(ctx), b.carries(ctx, *runs, *lasting), b.rolls(ctx), b.death(ctx))
+		var all []error
+		for _, part := range []struct {
+			name    string
+			measure func() error
+		}{
+			{"wakes", func() error { return b.wakes(ctx) }},
+			{"carries", func() error { return b.carries(ctx, *runs, *lasting) }},
+			{"rolls", func() error { return b.rolls(ctx) }},
+			{"death", func() error { return b.death(ctx) }},
+		} {
+			if *only == "" || *only == part.name {
+				all = append(all, part.measure())
+			}
+		}
+		return errors.Join(all...)
 	})
 }
 
