@@ -14,17 +14,6 @@ import (
 	"github.com/spool-dev/spool/buffer"
 )
 
-// The wait for an answer, which doubles: with a fixed one a busy cluster gets each question twice.
-const (
-	firstWait = 500 * time.Millisecond
-	lastWait  = 8 * time.Second
-	// paceWait is what each MiB of a question may take besides: of one that is under way a second makes it
-	// slower still.
-	paceWait = 500 * time.Millisecond
-	// unled is the wait before the next question where nobody answers for a stream: it elects a leader.
-	unled = 50 * time.Millisecond
-)
-
 // The servers' codes for what callers here tell apart.
 const (
 	codeNoMessage     = 10037
@@ -66,7 +55,7 @@ func (s *Store) ask(ctx context.Context, subject string, question any) (*nats.Ms
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", subject, err)
 	}
-	for wait := firstWait; ; {
+	for wait := s.patience.first(time.Now()); ; {
 		answer, err := s.once(ctx, &nats.Msg{Subject: subject, Data: data}, wait)
 		if err == nil {
 			return answer, nil
@@ -89,15 +78,6 @@ func (s *Store) once(ctx context.Context, m *nats.Msg, wait time.Duration) (*nat
 // silent reports whether a request has waited for its answer in vain.
 func silent(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
-}
-
-// longer is the next wait. After a refusal, or while there is no connection, it stays: else it would be seconds by
-// the time that there is one again, and the first answer that is lost then would cost all of them.
-func longer(wait time.Duration, err error) time.Duration {
-	if silent(err) {
-		return min(2*wait, lastWait)
-	}
-	return wait
 }
 
 // rest pauses after a request without an answer, and says why there is to be no other.

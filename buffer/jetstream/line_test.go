@@ -1,8 +1,6 @@
 package jetstream
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -52,28 +50,5 @@ func TestOnce_EndsWithTheConnection(t *testing.T) {
 		}
 	case <-time.After(patient):
 		t.Fatal("it waits for what cannot come")
-	}
-}
-
-// Only silence says that the servers are busy.
-func TestLonger_AfterSilenceAlone(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		wait time.Duration
-		err  error
-		want time.Duration
-	}{
-		{"silence", firstWait, context.DeadlineExceeded, 2 * firstWait},
-		{"silence, as the client names it", firstWait, nats.ErrTimeout, 2 * firstWait},
-		{"silence, for long", lastWait, context.DeadlineExceeded, lastWait},
-		{"nobody there", firstWait, nats.ErrNoResponders, firstWait},
-		{"no connection", firstWait, nats.ErrReconnectBufExceeded, firstWait},
-		{"a connection that was lost", firstWait, context.Canceled, firstWait},
-		{"a refusal", firstWait, &apiError{Code: codeWrongSequence}, firstWait},
-		{"another error", firstWait, errors.New("other"), firstWait},
-	} {
-		if got := longer(row.wait, row.err); got != row.want {
-			t.Errorf("%s: %s, want %s", row.name, got, row.want)
-		}
 	}
 }

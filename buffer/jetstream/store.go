@@ -69,6 +69,8 @@ type Store struct {
 	seals  seals
 	deaf   [maxShards]atomic.Bool // by shard: nobody has told of its messages of late
 
+	patience patience
+
 	commits atomic.Int64
 	base    context.Context // ends with Close
 	done    sync.WaitGroup
