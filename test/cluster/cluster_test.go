@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -55,6 +56,7 @@ func TestCluster(t *testing.T) {
 			unchanged(t, s)
 		}},
 		{"the owner is cut off and comes back", cutOff},
+		{"from a folder to the cluster", moved},
 	} {
 		if !t.Run(test.name, func(t *testing.T) { test.run(t, f) }) {
 			return // what follows would tell nothing
@@ -261,8 +263,8 @@ func cutOff(t *testing.T, f *fleet) {
 		relays = append(relays, c)
 		urls = append(urls, strings.Replace(c.URL, "http://", "nats://", 1))
 	}
-	succeed(t, f.addNode("cut", strings.Join(urls, ",")))
-	owner := len(f.nodes) - 1
+	owner, err := f.addNode("cut", on(strings.Join(urls, ","))...)
+	succeed(t, err)
 	s := dies(t, f, owner, func() {
 		for _, c := range relays {
 			c.Aim("http://127.0.0.1:1")
@@ -278,6 +280,45 @@ func cutOff(t *testing.T, f *fleet) {
 		return nil
 	})
 	unchanged(t, s)
+}
+
+// moved goes from one machine to the cluster as docs/operations.md says: the old process keeps its folder and what
+// it has begun, the new one takes what comes.
+func moved(t *testing.T, f *fleet) {
+	const key = "before the move"
+	call := func(node int) (run string, whole []byte) {
+		status, header, whole := f.answer(t, http.MethodPost, node, "/words/v1/chat/completions", body, "Idempotency-Key", key)
+		if status != http.StatusOK {
+			t.Fatalf("call of node %d: %d %s", node, status, whole)
+		}
+		return header.Get("X-Buffer-Run-Id"), whole
+	}
+	folder := t.TempDir()
+	old, err := f.addNode("on a folder", "--data", folder, "--grace", "0s")
+	succeed(t, err)
+	kept, whole := call(old)
+	live, err := f.call(t.Context(), old, perStream, rate)
+	succeed(t, err)
+
+	same, err := os.ReadFile(filepath.Join(folder, "secret"))
+	succeed(t, err)
+	by, err := f.addNode("moved", "--store", f.store, "--secret", strings.TrimSpace(string(same)))
+	succeed(t, err)
+	if run, again := call(by); run == kept || !bytes.Equal(again, whole) {
+		t.Errorf("the key is run %s in the cluster, and was %s in the folder; its answers are alike: %t", run, kept, bytes.Equal(again, whole))
+	}
+	resume := "/runs/" + kept + "/resume?from=0"
+	if status, _, got := f.answer(t, http.MethodGet, by, resume, ""); status != http.StatusNotFound || !bytes.Contains(got, []byte(`"not_found"`)) {
+		t.Errorf("the cluster answers for a run of the folder with %d %s", status, got)
+	}
+	if status, _, got := f.answer(t, http.MethodGet, old, resume, ""); status != http.StatusOK || !bytes.Equal(got, whole) {
+		t.Errorf("the old process answers for its run with %d, %d bytes", status, len(got))
+	}
+	succeed(t, f.node(old).ask())
+	if complete, err := live.stay(); err != nil || !complete || live.next.Load() != perStream {
+		t.Errorf("the live answer has %d events; whole: %t; error %v", live.next.Load(), complete, err)
+	}
+	succeed(t, f.node(old).stopped())
 }
 
 // notReady waits until a node says that it takes nothing.

@@ -75,7 +75,7 @@ func newFleet(ctx context.Context, dir, logs string, config fakellm.Config) (*fl
 		return f, err
 	}
 	for i := range size {
-		if err := f.addNode(fmt.Sprint("node ", i), f.store); err != nil {
+		if _, err := f.addNode(fmt.Sprint("node ", i), on(f.store)...); err != nil {
 			return f, err
 		}
 	}
@@ -131,26 +131,31 @@ func (f *fleet) create(ctx context.Context, monitors []string) error {
 	})
 }
 
-// startNode starts a process of Spool on the servers at store. Nobody knows of it yet.
-func (f *fleet) startNode(name, store string) (*node, error) {
+// on are the arguments of a node on the servers at store.
+func on(store string) []string { return []string{"--store", store, "--secret", secret, "--grace", "20s"} }
+
+// startNode starts a process of Spool, with arguments that say where its log is. Nobody knows of it yet.
+func (f *fleet) startNode(name string, args ...string) (*node, error) {
 	ports, err := freePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{name: name, program: f.program(), ready: `"version":"` + f.version + `"`, log: f.log, args: []string{
-		"serve", "--listen", address(ports[0]), "--store", store, "--secret", secret, "--grace", "20s",
+	p := &process{name: name, program: f.program(), ready: `"version":"` + f.version + `"`, log: f.log, args: append([]string{
+		"serve", "--listen", address(ports[0]),
 		"--provider", "openai=" + f.fake.URL + "/load", "--provider", "words:openai_chat=" + f.fake.URL,
-	}}
+	}, args...)}
 	return &node{p, "http://" + address(ports[0])}, p.start()
 }
 
-// addNode starts one more node, on the servers at store.
-func (f *fleet) addNode(name, store string) error {
-	n, err := f.startNode(name, store)
+// addNode starts one more node, and returns its number.
+func (f *fleet) addNode(name string, args ...string) (i int, err error) {
+	n, err := f.startNode(name, args...)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.nodes = append(f.nodes, n)
-	return err
+	if n != nil {
+		f.nodes = append(f.nodes, n)
+	}
+	return len(f.nodes) - 1, err
 }
 
 // node is the one that serves as number i now.

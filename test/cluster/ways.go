@@ -59,7 +59,7 @@ func (p *play) upgrade(ctx context.Context) error {
 	p.version = versions[(slices.Index(versions[:], p.version)+1)%len(versions)]
 	var left []*node
 	for i := range size {
-		by, err := p.startNode(fmt.Sprint("node ", i, " ", p.version), p.store)
+		by, err := p.startNode(fmt.Sprint("node ", i, " ", p.version), on(p.store)...)
 		if err != nil {
 			return err
 		}
