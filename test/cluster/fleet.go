@@ -132,7 +132,9 @@ func (f *fleet) create(ctx context.Context, monitors []string) error {
 }
 
 // on are the arguments of a node on the servers at store.
-func on(store string) []string { return []string{"--store", store, "--secret", secret, "--grace", "20s"} }
+func on(store string) []string {
+	return []string{"--store", store, "--secret", secret, "--grace", "20s"}
+}
 
 // startNode starts a process of Spool, with arguments that say where its log is. Nobody knows of it yet.
 func (f *fleet) startNode(name string, args ...string) (*node, error) {

@@ -128,7 +128,7 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // try begins the streams, has them read on other nodes, or by callers who stay, does it in their middle, and
-// counts when all have ended. silence is the longest time in which no reader of any stream saw anything.
+// counts when all have ended. silence is the longest time in which a reader saw nothing.
 func (p *play) try(ctx context.Context, w way) (t tally, silence time.Duration, err error) {
 	owner := p.rnd.IntN(size)
 	all, err := p.streamsOf(ctx, owner, w.everywhere)
@@ -239,29 +239,35 @@ func (p *play) revive(ctx context.Context) error {
 	return nil
 }
 
-// longestSilence watches the readers until all of them are done: they have seen all events, or ctx ends.
+// longestSilence watches the readers until all of them are done: they have seen all events, or ctx ends. It is
+// the longest of any one of them.
 func longestSilence(ctx context.Context, all []*stream) (longest time.Duration) {
+	type reader struct {
+		seen int64
+		at   time.Time
+	}
+	readers := make([]reader, len(all))
+	for i := range readers {
+		readers[i].at = time.Now()
+	}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	last, at := int64(-1), time.Now()
-	for {
+	for done := false; !done; {
+		over := false
 		select {
 		case <-ctx.Done(): // the readers of a run that was cut were told just now
-			return max(longest, time.Since(at))
+			over = true
 		case <-tick.C:
 		}
-		sum, done := int64(0), true
-		for _, s := range all {
-			n := s.next.Load()
-			sum += n
-			done = done && n == perStream
-		}
-		if sum != last {
-			longest = max(longest, time.Since(at))
-			last, at = sum, time.Now()
-		}
-		if done {
-			return longest
+		done = true
+		for i, s := range all {
+			r, n := &readers[i], s.next.Load()
+			if n != r.seen || over && n != perStream {
+				longest = max(longest, time.Since(r.at))
+				*r = reader{n, time.Now()}
+			}
+			done = done && (over || n == perStream)
 		}
 	}
+	return longest
 }
