@@ -14,17 +14,6 @@ import (
 	"github.com/spool-dev/spool/buffer"
 )
 
-// The wait for an answer, which doubles: with a fixed one a busy cluster gets each question twice.
-const (
-	firstWait = 500 * time.Millisecond
-	lastWait  = 8 * time.Second
-	// paceWait is what each MiB of a question may take besides: of one that is under way a second makes it
-	// slower still.
-	paceWait = 500 * time.Millisecond
-	// unled is the wait before the next question where nobody answers for a stream: it elects a leader.
-	unled = 50 * time.Millisecond
-)
-
 // The servers' codes for what callers here tell apart.
 const (
 	codeNoMessage     = 10037
@@ -66,23 +55,29 @@ func (s *Store) ask(ctx context.Context, subject string, question any) (*nats.Ms
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", subject, err)
 	}
-	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+	for wait := s.patience.first(time.Now()); ; {
 		answer, err := s.once(ctx, &nats.Msg{Subject: subject, Data: data}, wait)
 		if err == nil {
 			return answer, nil
 		}
+		wait = longer(wait, err)
 		if err := s.rest(ctx, err); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// once sends a request and waits for its answer, no longer than wait.
+// once sends a request and waits for its answer, no longer than wait, and not beyond the connection.
 func (s *Store) once(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.Msg, error) {
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	defer context.AfterFunc(s.base, cancel)()
+	defer context.AfterFunc(s.line.lasts(), cancel)()
 	return s.nc.RequestMsgWithContext(bounded, m)
+}
+
+// silent reports whether a request has waited for its answer in vain.
+func silent(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
 // rest pauses after a request without an answer, and says why there is to be no other.
@@ -92,7 +87,7 @@ func (s *Store) rest(ctx context.Context, err error) error {
 		return buffer.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+	case silent(err):
 		return nil // it has waited
 	}
 	t := time.NewTimer(unled)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oklog/ulid/v2"
@@ -13,6 +14,10 @@ import (
 
 	"github.com/spool-dev/spool/buffer"
 )
+
+// heartbeat is how often a server says that it has nothing to tell. After two of them without a word it counts as
+// dead, and another is asked: the server of a stream's messages can die without this node's own connection.
+const heartbeat = time.Second
 
 // follow reads the last message of each run of shard k into the index, and then every message that is
 // stored there, by its headers: a node is told of all commits, and gets the bytes of those that somebody
@@ -47,7 +52,7 @@ func (s *Store) follow(ctx context.Context, k int) error {
 		if meta != nil && meta.NumPending == 0 {
 			known()
 		}
-	}, jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+	}, jetstream.PullHeartbeat(heartbeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 		if !s.deaf[k].Swap(true) && s.base.Err() == nil {
 			s.log.Warn("stream is not followed: its leader is asked", zap.String("stream", stream), zap.Error(err))
 		}

@@ -36,18 +36,23 @@ func (s *Store) publish(ctx context.Context, stream string, expect uint64, nonce
 		size += len(m.Data)
 	}
 	sending := paceWait * time.Duration(size>>20)
-	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+	begun := time.Now()
+	for wait := s.patience.first(begun); ; {
+		sent := time.Now()
 		seq, err := s.send(ctx, msgs, wait+sending)
 		if err == nil {
+			s.patience.heard(time.Since(sent), time.Now())
 			return seq, nil
 		}
 		refusal, refused := errors.AsType[*apiError](err)
+		wait = longer(wait, err)
 		if err := s.rest(ctx, err); err != nil {
 			return 0, err
 		}
 		first, err := s.fromLeader(ctx, stream, get{Seq: expect + 1, Next: msgs[0].Subject})
 		switch {
-		case err == nil && first.Nonce == nonce:
+		case err == nil && first.Nonce == nonce: // slow as it was, or else it would be looked for each time
+			s.patience.heard(time.Since(begun), time.Now())
 			return first.seq + uint64(first.Left), nil
 		case err == nil:
 			return 0, errConflict

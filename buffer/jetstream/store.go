@@ -59,6 +59,7 @@ type Store struct {
 	cfg    Config
 	log    *zap.Logger
 	nc     *nats.Conn
+	line   line
 	layout Layout
 	owner  string
 	lease  *lease
@@ -67,6 +68,8 @@ type Store struct {
 	halts  halts
 	seals  seals
 	deaf   [maxShards]atomic.Bool // by shard: nobody has told of its messages of late
+
+	patience patience
 
 	commits atomic.Int64
 	base    context.Context // ends with Close
@@ -95,11 +98,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 func newStore(cfg Config) *Store {
 	base, cancel := context.WithCancel(context.Background())
-	return &Store{
+	s := &Store{
 		cfg: cfg, log: cfg.Log, nc: cfg.Conn, owner: ulid.MustNew(ulid.Now(), rand.Reader).String(),
 		index: newIndex(), bells: bell.New(), base: base, cancel: cancel,
 		halts: halts{until: map[ulid.ULID]time.Time{}}, seals: seals{of: map[ulid.ULID]chan struct{}{}},
 	}
+	s.line.renew(base)
+	s.nc.SetDisconnectErrHandler(func(*nats.Conn, error) { s.line.renew(base) })
+	return s
 }
 
 func (c Config) complete() (Config, error) {

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/jetstream"
-	"github.com/spool-dev/spool/test/fakellm"
 )
 
 // bench measures what the cluster carries, and prints each goal beside it. All of it is on one disk: what is
@@ -25,26 +22,33 @@ func bench(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	runs := flags.Int("runs", 500, "live runs, of 50 events a second each")
 	lasting := flags.Duration("for", 10*time.Second, "how long they last")
+	only := flags.String("only", "", "wakes, carries, rolls or death alone")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "spool-cluster-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	f, err := newFleet(ctx, dir, fakellm.Config{})
-	defer f.close()
-	if err != nil {
-		return err
-	}
-	b := &measuring{fleet: f}
-	defer b.close()
-	if err := b.open(ctx); err != nil {
-		return err
-	}
-	fmt.Printf("%-44s  %10s  %10s\n", "", "goal", "measured")
-	return errors.Join(b.wakes(ctx), b.carries(ctx, *runs, *lasting), b.rolls(ctx), b.death(ctx))
+	return staged(ctx, func(f *fleet) error {
+		b := &measuring{fleet: f}
+		defer b.close()
+		if err := b.open(ctx); err != nil {
+			return err
+		}
+		fmt.Printf("%-44s  %10s  %10s\n", "", "goal", "measured")
+		var all []error
+		for _, part := range []struct {
+			name    string
+			measure func() error
+		}{
+			{"wakes", func() error { return b.wakes(ctx) }},
+			{"carries", func() error { return b.carries(ctx, *runs, *lasting) }},
+			{"rolls", func() error { return b.rolls(ctx) }},
+			{"death", func() error { return b.death(ctx) }},
+		} {
+			if *only == "" || *only == part.name {
+				all = append(all, part.measure())
+			}
+		}
+		return errors.Join(all...)
+	})
 }
 
 // measuring is a fleet with stores of its own, which are nodes like the others.
@@ -112,19 +116,21 @@ func (b *measuring) wakes(ctx context.Context) error {
 	}
 	seen := make(chan time.Time, events)
 	read := make(chan error, 1)
-	go func() { read <- follow(ctx, b.stores[1], id, events, seen) }()
+	go func() {
+		defer close(seen)
+		read <- follow(ctx, b.stores[1], id, events, seen)
+	}()
 	var late []time.Duration
 	for range events {
 		if err := log.Append(ctx, [][]byte{make([]byte, event)}, buffer.Streaming, buffer.Closing{}); err != nil {
 			return err
 		}
 		stored := time.Now()
-		select {
-		case at := <-seen:
-			late = append(late, max(0, at.Sub(stored))) // a reader may be told before the writer
-		case err := <-read:
-			return cmp.Or(err, errors.New("the reader ended early"))
+		at, more := <-seen
+		if !more {
+			return fmt.Errorf("the reader of another node ended early: %w", <-read)
 		}
+		late = append(late, max(0, at.Sub(stored))) // a reader may be told before the writer
 		sleep(ctx, pause)
 	}
 	atMost("another node's reader is woken, p50", 5*time.Millisecond, quantile(late, 50))
@@ -154,12 +160,22 @@ func follow(ctx context.Context, s *jetstream.Store, id ulid.ULID, n int64, seen
 }
 
 // carries has many runs at once, which bring an event each 20 ms: what comes while an append is under way
-// is the next one.
+// is the next one. The stores that measure are all nodes that there are meanwhile.
 func (b *measuring) carries(ctx context.Context, runs int, lasting time.Duration) error {
 	const each = 20 * time.Millisecond
+	for i := range size {
+		if err := b.node(i).stop(); err != nil {
+			return err
+		}
+	}
 	late, took, err := b.load(ctx, runs, each, lasting)
 	if err != nil {
 		return err
+	}
+	for i := range size {
+		if err := errors.Join(b.node(i).start(), b.ready(ctx, i)); err != nil {
+			return err
+		}
 	}
 	perSecond, asked := float64(len(late))/took.Seconds(), float64(runs)*float64(time.Second/each)
 	report(fmt.Sprintf("events a second of %d runs", runs), fmt.Sprintf("≥ %.0f", 0.96*asked), fmt.Sprintf("%.0f", perSecond), perSecond >= 0.96*asked)
@@ -246,7 +262,7 @@ func (b *measuring) death(ctx context.Context) error {
 		told <- err
 	}()
 	sleep(ctx, middle)
-	b.nodes[0].kill()
+	b.node(0).kill()
 	at := time.Now()
 	if err := <-told; err != nil {
 		return err

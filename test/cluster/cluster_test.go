@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +35,7 @@ func TestMain(m *testing.M) {
 
 // What several nodes over three servers do together, with the programs themselves.
 func TestCluster(t *testing.T) {
-	f, err := newFleet(t.Context(), t.TempDir(), fakellm.Config{Every: 20 * time.Millisecond})
+	f, err := newFleet(t.Context(), t.TempDir(), t.ArtifactDir(), fakellm.Config{Every: 20 * time.Millisecond})
 	t.Cleanup(f.close)
 	if err != nil {
 		t.Fatal(err)
@@ -43,15 +46,17 @@ func TestCluster(t *testing.T) {
 	}{
 		{"every node serves every run", everyNode},
 		{"a key on all nodes at once is one provider call", oneKey},
+		{"all nodes are upgraded, and nobody notices", upgraded},
 		{"the owner is killed", func(t *testing.T, f *fleet) {
-			s := dies(t, f, 0, func() { f.nodes[0].kill() }, func() error { return f.nodes[0].start() })
+			s := dies(t, f, 0, func() { f.node(0).kill() }, func() error { return f.node(0).start() })
 			unchanged(t, s)
 		}},
 		{"the owner is paused and wakes", func(t *testing.T, f *fleet) {
-			s := dies(t, f, 1, func() { succeed(t, f.nodes[1].pause()) }, f.nodes[1].resume)
+			s := dies(t, f, 1, func() { succeed(t, f.node(1).pause()) }, f.node(1).resume)
 			unchanged(t, s)
 		}},
 		{"the owner is cut off and comes back", cutOff},
+		{"from a folder to the cluster", moved},
 	} {
 		if !t.Run(test.name, func(t *testing.T) { test.run(t, f) }) {
 			return // what follows would tell nothing
@@ -70,7 +75,7 @@ func succeed(t *testing.T, err error) {
 // answer makes a request of a node, and returns its status and what came.
 func (f *fleet) answer(t *testing.T, method string, node int, path, text string, headers ...string) (int, http.Header, []byte) {
 	t.Helper()
-	resp, err := do(t.Context(), method, f.urls[node]+path, text, headers...)
+	resp, err := do(t.Context(), method, f.node(node).url+path, text, headers...)
 	succeed(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
@@ -121,10 +126,10 @@ func everyNode(t *testing.T, f *fleet) {
 
 // cancelled stops a run of node 0 on node 2, while its provider is silent and nobody has it on node 0.
 func cancelled(t *testing.T, f *fleet) {
-	resp, err := do(t.Context(), http.MethodPost, f.urls[0]+"/openai/v1/chat/completions?events=3&rate=50&hold=1", body)
+	resp, err := do(t.Context(), http.MethodPost, f.node(0).url+"/openai/v1/chat/completions?events=3&rate=50&hold=1", body)
 	succeed(t, err)
 	defer resp.Body.Close()
-	s := &stream{f: f, owner: 0, run: resp.Header.Get("X-Buffer-Run-Id")}
+	s := &stream{f: f, run: resp.Header.Get("X-Buffer-Run-Id")}
 	status, _, b := f.answer(t, http.MethodPost, 2, "/runs/"+s.run+"/cancel", "")
 	var run wire.Run
 	if err := json.Unmarshal(b, &run); err != nil || status != http.StatusOK || run.State != "cancelled" {
@@ -153,7 +158,7 @@ func oneKey(t *testing.T, f *fleet) {
 		runs, texts := map[string]int{}, map[string]int{}
 		for i := range 3 * size {
 			calls.Go(func() {
-				resp, err := do(t.Context(), http.MethodPost, f.urls[i%size]+"/words/v1/chat/completions", body, "Idempotency-Key", fmt.Sprint("one-", k))
+				resp, err := do(t.Context(), http.MethodPost, f.node(i%size).url+"/words/v1/chat/completions", body, "Idempotency-Key", fmt.Sprint("one-", k))
 				if err != nil {
 					t.Error(err)
 					return
@@ -176,6 +181,20 @@ func oneKey(t *testing.T, f *fleet) {
 	}
 	if n := f.fake.Count("v1") - before; n != keys {
 		t.Errorf("%d provider calls for %d keys", n, keys)
+	}
+}
+
+// upgraded replaces all nodes by those of another version, while answers come and new calls are made.
+func upgraded(t *testing.T, f *fleet) {
+	before := f.version
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	p := &play{fleet: f, rnd: rand.New(rand.NewPCG(seed, 0)), streams: 2 * size}
+	at := slices.IndexFunc(ways, func(w way) bool { return w.name == "upgrade the nodes" })
+	got, _, err := p.try(t.Context(), ways[at])
+	succeed(t, err)
+	if want := (tally{acknowledged: 2 * size * perStream, completed: 2 * size, calls: got.calls}); got != want || got.calls == 0 || f.version == before {
+		t.Errorf("%+v in version %s, want %+v in another than %s", got, f.version, want, before)
 	}
 }
 
@@ -244,15 +263,15 @@ func cutOff(t *testing.T, f *fleet) {
 		relays = append(relays, c)
 		urls = append(urls, strings.Replace(c.URL, "http://", "nats://", 1))
 	}
-	succeed(t, f.addNode("cut", strings.Join(urls, ",")))
-	owner := len(f.nodes) - 1
+	owner, err := f.addNode("cut", on(strings.Join(urls, ","))...)
+	succeed(t, err)
 	s := dies(t, f, owner, func() {
 		for _, c := range relays {
 			c.Aim("http://127.0.0.1:1")
 			c.Drop()
 		}
 	}, func() error {
-		if err := notReady(t.Context(), f.urls[owner]); err != nil {
+		if err := notReady(t.Context(), f.node(owner).url); err != nil {
 			return err
 		}
 		for i, c := range relays {
@@ -261,6 +280,45 @@ func cutOff(t *testing.T, f *fleet) {
 		return nil
 	})
 	unchanged(t, s)
+}
+
+// moved goes from one machine to the cluster as docs/operations.md says: the old process keeps its folder and what
+// it has begun, the new one takes what comes.
+func moved(t *testing.T, f *fleet) {
+	const key = "before the move"
+	call := func(node int) (run string, whole []byte) {
+		status, header, whole := f.answer(t, http.MethodPost, node, "/words/v1/chat/completions", body, "Idempotency-Key", key)
+		if status != http.StatusOK {
+			t.Fatalf("call of node %d: %d %s", node, status, whole)
+		}
+		return header.Get("X-Buffer-Run-Id"), whole
+	}
+	folder := t.TempDir()
+	old, err := f.addNode("on a folder", "--data", folder, "--grace", "0s")
+	succeed(t, err)
+	kept, whole := call(old)
+	live, err := f.call(t.Context(), old, perStream, rate)
+	succeed(t, err)
+
+	same, err := os.ReadFile(filepath.Join(folder, "secret"))
+	succeed(t, err)
+	by, err := f.addNode("moved", "--store", f.store, "--secret", strings.TrimSpace(string(same)))
+	succeed(t, err)
+	if run, again := call(by); run == kept || !bytes.Equal(again, whole) {
+		t.Errorf("the key is run %s in the cluster, and was %s in the folder; its answers are alike: %t", run, kept, bytes.Equal(again, whole))
+	}
+	resume := "/runs/" + kept + "/resume?from=0"
+	if status, _, got := f.answer(t, http.MethodGet, by, resume, ""); status != http.StatusNotFound || !bytes.Contains(got, []byte(`"not_found"`)) {
+		t.Errorf("the cluster answers for a run of the folder with %d %s", status, got)
+	}
+	if status, _, got := f.answer(t, http.MethodGet, old, resume, ""); status != http.StatusOK || !bytes.Equal(got, whole) {
+		t.Errorf("the old process answers for its run with %d, %d bytes", status, len(got))
+	}
+	succeed(t, f.node(old).ask())
+	if complete, err := live.stay(); err != nil || !complete || live.next.Load() != perStream {
+		t.Errorf("the live answer has %d events; whole: %t; error %v", live.next.Load(), complete, err)
+	}
+	succeed(t, f.node(old).stopped())
 }
 
 // notReady waits until a node says that it takes nothing.

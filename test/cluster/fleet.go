@@ -9,9 +9,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spool-dev/spool/test/binary"
@@ -28,24 +31,38 @@ const secret = "a secret of all nodes of the cluster"
 // provider.
 type fleet struct {
 	dir     string
-	binary  string // Spool
+	logs    string // folder of what servers and nodes say
+	version string // which of the versions nodes are started from
 	fake    *fakellm.Server
 	servers []*process
-	nodes   []*process
-	urls    []string // of the nodes
-	store   string   // the servers' addresses
+	store   string // the servers' addresses
 	log     *os.File
+
+	mu    sync.Mutex // guards what follows
+	nodes []*node
+	left  []*node // those that others were put in the place of
 }
 
+// node is a process of Spool, and where it serves.
+type node struct {
+	*process
+	url string
+}
+
+// versions are those that nodes are upgraded from and to, in turns. They differ in their name alone.
+var versions = [...]string{"one", "two"}
+
 // newFleet builds Spool, and starts all. What has started is ended by close, also after an error.
-func newFleet(ctx context.Context, dir string, config fakellm.Config) (*fleet, error) {
-	f := &fleet{dir: dir}
+func newFleet(ctx context.Context, dir, logs string, config fakellm.Config) (*fleet, error) {
+	f := &fleet{dir: dir, logs: logs, version: versions[0]}
 	var err error
-	if f.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
+	if f.log, err = os.Create(filepath.Join(logs, "log")); err != nil {
 		return f, err
 	}
-	if f.binary, err = binary.Build(ctx, dir, binary.Spool); err != nil {
-		return f, err
+	for _, v := range versions {
+		if _, err := binary.Build(ctx, filepath.Join(dir, v), binary.Spool, "-ldflags=-X main.version="+v); err != nil {
+			return f, err
+		}
 	}
 	if f.fake, err = fakellm.New(loopback+":0", config); err != nil {
 		return f, err
@@ -58,12 +75,15 @@ func newFleet(ctx context.Context, dir string, config fakellm.Config) (*fleet, e
 		return f, err
 	}
 	for i := range size {
-		if err := f.addNode(fmt.Sprint("node ", i), f.store); err != nil {
+		if _, err := f.addNode(fmt.Sprint("node ", i), on(f.store)...); err != nil {
 			return f, err
 		}
 	}
 	return f, nil
 }
+
+// program is Spool in the version that nodes are started from now.
+func (f *fleet) program() string { return filepath.Join(f.dir, f.version, path.Base(binary.Spool)) }
 
 // startServers starts the NATS servers, and returns where they tell how they are set.
 func (f *fleet) startServers() (monitors []string, err error) {
@@ -85,7 +105,7 @@ func (f *fleet) startServers() (monitors []string, err error) {
 	for i := range size {
 		name := fmt.Sprint("nats", i)
 		p := &process{name: name, program: self, ready: "ready", log: f.log, args: []string{
-			"nats", "--name", name, "--dir", filepath.Join(f.dir, name), "--routes", strings.Join(routes, ","),
+			"nats", "--name", name, "--dir", filepath.Join(f.dir, name), "--log", filepath.Join(f.logs, name+".log"), "--routes", strings.Join(routes, ","),
 			"--port", strconv.Itoa(ports[3*i]), "--monitor", strconv.Itoa(ports[3*i+1]), "--route", strconv.Itoa(ports[3*i+2]),
 		}}
 		f.servers = append(f.servers, p)
@@ -103,7 +123,7 @@ func (f *fleet) create(ctx context.Context, monitors []string) error {
 		args = append(args, "--store-monitor", m)
 	}
 	return eventually(ctx, func() error {
-		out, err := exec.CommandContext(ctx, f.binary, args...).CombinedOutput()
+		out, err := exec.CommandContext(ctx, f.program(), args...).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("cluster init: %w: %s", err, out)
 		}
@@ -111,24 +131,61 @@ func (f *fleet) create(ctx context.Context, monitors []string) error {
 	})
 }
 
-// addNode starts one more node, on the servers at store.
-func (f *fleet) addNode(name, store string) error {
+// on are the arguments of a node on the servers at store.
+func on(store string) []string {
+	return []string{"--store", store, "--secret", secret, "--grace", "20s"}
+}
+
+// startNode starts a process of Spool, with arguments that say where its log is. Nobody knows of it yet.
+func (f *fleet) startNode(name string, args ...string) (*node, error) {
 	ports, err := freePorts(1)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p := &process{name: name, program: f.binary, ready: `"serving"`, log: f.log, args: []string{
-		"serve", "--listen", address(ports[0]), "--store", store, "--secret", secret, "--grace", "20s",
+	p := &process{name: name, program: f.program(), ready: `"version":"` + f.version + `"`, log: f.log, args: append([]string{
+		"serve", "--listen", address(ports[0]),
 		"--provider", "openai=" + f.fake.URL + "/load", "--provider", "words:openai_chat=" + f.fake.URL,
-	}}
-	f.nodes = append(f.nodes, p)
-	f.urls = append(f.urls, "http://"+address(ports[0]))
-	return p.start()
+	}, args...)}
+	return &node{p, "http://" + address(ports[0])}, p.start()
+}
+
+// addNode starts one more node, and returns its number.
+func (f *fleet) addNode(name string, args ...string) (i int, err error) {
+	n, err := f.startNode(name, args...)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n != nil {
+		f.nodes = append(f.nodes, n)
+	}
+	return len(f.nodes) - 1, err
+}
+
+// node is the one that serves as number i now.
+func (f *fleet) node(i int) *node {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.nodes[i]
+}
+
+// next is the number of the node after i.
+func (f *fleet) next(i int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return (i + 1) % len(f.nodes)
+}
+
+// replace puts a new node in the place of number i: who looks for that one is sent to the new one from then on.
+func (f *fleet) replace(i int, by *node) (old *node) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old, f.nodes[i] = f.nodes[i], by
+	f.left = append(f.left, old)
+	return old
 }
 
 // check verifies what is stored.
 func (f *fleet) check(ctx context.Context) error {
-	out, err := exec.CommandContext(ctx, f.binary, "check", "--store", f.store).CombinedOutput()
+	out, err := exec.CommandContext(ctx, f.program(), "check", "--store", f.store).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("check: %w: %s", err, out)
 	}
@@ -137,22 +194,29 @@ func (f *fleet) check(ctx context.Context) error {
 
 // ready waits until node i takes new runs.
 func (f *fleet) ready(ctx context.Context, i int) error {
-	return eventually(ctx, func() error {
-		resp, err := http.Get(f.urls[i] + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			b, _ := io.ReadAll(resp.Body) // for people
-			return fmt.Errorf("node %d is not ready: %s", i, b)
-		}
-		return nil
-	})
+	return eventually(ctx, func() error { return f.readiness(ctx, i) })
+}
+
+// readiness is nil where node i takes new runs now.
+func (f *fleet) readiness(ctx context.Context, i int) error {
+	resp, err := do(ctx, http.MethodGet, f.node(i).url+"/readyz", "")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		b, _ := io.ReadAll(resp.Body) // for people
+		return fmt.Errorf("node %d is not ready: %s", i, b)
+	}
+	return nil
 }
 
 func (f *fleet) close() {
-	for _, p := range append(f.nodes, f.servers...) {
+	all := slices.Clone(f.servers)
+	for _, n := range slices.Concat(f.nodes, f.left) {
+		all = append(all, n.process)
+	}
+	for _, p := range all {
 		if p.ended != nil {
 			p.kill()
 		}

@@ -1,7 +1,7 @@
-// Command cluster runs three NATS servers and three nodes of Spool on the loopback, ends them in every way
-// while answers come, and counts what was lost.
+// Command cluster runs three NATS servers and three nodes of Spool on the loopback, ends and upgrades them in
+// every way while answers come, and counts what was lost.
 //
-//	cluster                    each way once, told as it happens
+//	cluster                    each way once
 //	cluster matrix --times 5   each way so often, as a table
 //	cluster bench              what it carries, beside what it should
 package main
@@ -13,6 +13,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -37,13 +39,28 @@ func run(ctx context.Context, args []string) error {
 	case "nats":
 		return natsServer(args)
 	case "demo":
-		return matrix(ctx, []string{"--times", "1", "--streams", "12"})
+		return matrix(ctx, append([]string{"--times", "1", "--streams", "24"}, args...))
 	case "matrix":
 		return matrix(ctx, args)
 	case "bench":
 		return bench(ctx, args)
 	}
 	return fmt.Errorf("%q is none of demo, matrix, bench", what)
+}
+
+// staged has do play with a fleet in a folder that is gone afterwards.
+func staged(ctx context.Context, do func(*fleet) error) error {
+	dir, err := os.MkdirTemp("", "spool-cluster-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	f, err := newFleet(ctx, dir, dir, fakellm.Config{})
+	defer f.close()
+	if err != nil {
+		return err
+	}
+	return do(f)
 }
 
 // matrix ends servers and nodes, in each way so many times, and fails where anything was lost.
@@ -56,55 +73,55 @@ func matrix(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	asked := slices.DeleteFunc(slices.Clone(ways), func(w way) bool { return *only != "" && *only != w.name })
+	if len(asked) == 0 {
+		return fmt.Errorf("--only %q is none of the ways", *only)
+	}
 	fmt.Printf("seed %d\n", *seed)
-	dir, err := os.MkdirTemp("", "spool-cluster-")
-	if err != nil {
-		return err
+	return staged(ctx, func(f *fleet) error {
+		p := &play{fleet: f, rnd: rand.New(rand.NewPCG(*seed, 0)), streams: *streams}
+		return p.table(ctx, asked, *times)
+	})
+}
+
+// table tries each way so many times, and prints a line for it and one for all.
+func (p *play) table(ctx context.Context, asked []way, times int) error {
+	fmt.Println(row("what is done", "tries", "streams", "completed", "interrupted", "callers cut", "acknowledged", "lost", "twice or out of order", "new calls", "failed", "longest silence"))
+	print := func(what string, times int, t tally, silence time.Duration) {
+		fmt.Println(row(what, times, times*p.streams, t.completed, t.interrupted, t.cut, t.acknowledged, t.lost, t.wrong, t.calls, t.failed, silence.Round(10*time.Millisecond)))
 	}
-	defer os.RemoveAll(dir)
-	f, err := newFleet(ctx, dir, fakellm.Config{})
-	defer f.close()
-	if err != nil {
-		return err
-	}
-	m := &play{fleet: f, rnd: rand.New(rand.NewPCG(*seed, 0)), streams: *streams}
-	fmt.Println(row("what is done", "tries", "streams", "completed", "interrupted", "acknowledged", "lost", "twice or out of order", "longest silence"))
-	bad := 0
-	for _, w := range ways {
-		if *only != "" && *only != w.name {
-			continue
-		}
-		sum := tally{}
+	var whole tally
+	var longest time.Duration
+	var noticed []string
+	for _, w := range asked {
+		var sum tally
 		var silence time.Duration
-		for range *times {
-			t, quiet, err := m.try(ctx, w)
+		for range times {
+			t, quiet, err := p.try(ctx, w)
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
-			sum = sum.plus(t)
-			silence = max(silence, quiet)
+			sum, silence = sum.plus(t), max(silence, quiet)
 		}
-		fmt.Println(row(w.name, *times, *times**streams, sum.completed, sum.interrupted, sum.acknowledged, sum.lost, sum.wrong, silence.Round(10*time.Millisecond)))
-		if sum.lost > 0 || sum.wrong > 0 || sum.interrupted > 0 && !w.interrupts {
-			bad++
+		print(w.name, times, sum, silence)
+		whole, longest = whole.plus(sum), max(longest, silence)
+		if sum.lost+sum.wrong > 0 || sum.failed+sum.interrupted+sum.cut > 0 && !w.interrupts {
+			noticed = append(noticed, w.name)
 		}
 	}
-	if err := f.check(ctx); err != nil {
+	print("all of them", times*len(asked), whole, longest)
+	if err := p.check(ctx); err != nil {
 		return err
 	}
 	fmt.Println("spool check: every stored invariant holds")
-	if bad > 0 {
-		return fmt.Errorf("%d ways of ending lose something", bad)
+	if len(noticed) > 0 {
+		return fmt.Errorf("what should not be noticed was: %s", strings.Join(noticed, ", "))
 	}
 	return nil
 }
 
-func (t tally) plus(o tally) tally {
-	return tally{t.acknowledged + o.acknowledged, t.lost + o.lost, t.wrong + o.wrong, t.completed + o.completed, t.interrupted + o.interrupted}
-}
-
 // widths are those of a table's columns.
-var widths = [...]int{30, 5, 7, 9, 11, 12, 5, 21, 15}
+var widths = [...]int{28, 5, 7, 9, 11, 11, 12, 4, 21, 9, 6, 15}
 
 func row(cells ...any) (line string) {
 	for i, c := range cells {

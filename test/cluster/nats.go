@@ -26,6 +26,7 @@ func natsServer(args []string) error {
 	o.LameDuckGracePeriod, o.LameDuckDuration = lameDuck, 2*lameDuck
 	flags.StringVar(&o.ServerName, "name", "", "its `name`")
 	flags.StringVar(&o.StoreDir, "dir", "", "`folder` of its files")
+	flags.StringVar(&o.LogFile, "log", "", "`file` for what it says")
 	flags.IntVar(&o.Port, "port", 0, "for clients")
 	flags.IntVar(&o.HTTPPort, "monitor", 0, "for those who want to know how it is set")
 	flags.IntVar(&o.Cluster.Port, "route", 0, "for the other servers")
@@ -36,7 +37,6 @@ func natsServer(args []string) error {
 	for address := range strings.SplitSeq(*routes, ",") {
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: address})
 	}
-	o.LogFile = o.StoreDir + ".log"
 	s, err := server.NewServer(o)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -79,15 +80,22 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// stop asks it to end, and waits until it has.
-func (p *process) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+// ask asks it to end; stopped waits until it has, and is content where it has done so by itself.
+func (p *process) ask() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
+
+func (p *process) stopped() error {
 	select {
 	case <-p.ended:
 	case <-time.After(startLimit):
 		p.kill()
 	}
+	if !p.cmd.ProcessState.Success() {
+		return fmt.Errorf("%s has not ended as it was asked to: %s", p.name, p.cmd.ProcessState)
+	}
+	return nil
 }
+
+func (p *process) stop() error { return errors.Join(p.ask(), p.stopped()) }
 
 // pause stops it in the middle of what it does; resume lets it go on.
 func (p *process) pause() error  { return p.cmd.Process.Signal(syscall.SIGSTOP) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,32 +35,50 @@ func do(ctx context.Context, method, url, text string, headers ...string) (*http
 
 // stream is a call whose events have numbers, and what was seen of it.
 type stream struct {
-	f     *fleet
-	owner int // the node that the call was made of
-	run   string
-	next  atomic.Int64 // the number after the last event that a reader has seen: all before are acknowledged
-	wrong atomic.Int64 // events that came twice, or out of order
+	f      *fleet
+	run    string
+	answer io.ReadCloser // the call's own, of a caller who stays
+	next   atomic.Int64  // the number after the last event that a reader has seen: all before are acknowledged
+	wrong  atomic.Int64  // events that came twice, or out of order
+	cut    atomic.Bool   // the caller stayed, and had to go on elsewhere
 }
+
+// errDraining: the node takes no new calls, since it is about to end.
+var errDraining = errors.New("the node drains")
 
 // begin makes a call of a node that is answered with so many events, so many a second. The caller leaves when
 // the answer has begun: what goes on is for the readers.
 func (f *fleet) begin(ctx context.Context, owner, events, rate int) (*stream, error) {
+	s, err := f.call(ctx, owner, events, rate)
+	if err == nil {
+		err = s.answer.Close()
+		s.answer = nil
+	}
+	return s, err
+}
+
+// call is begin of a caller who stays.
+func (f *fleet) call(ctx context.Context, owner, events, rate int) (*stream, error) {
 	path := fmt.Sprintf("/openai/v1/chat/completions?events=%d&rate=%d&size=200", events, rate)
-	resp, err := do(ctx, http.MethodPost, f.urls[owner]+path, body)
+	resp, err := do(ctx, http.MethodPost, f.node(owner).url+path, body)
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
 		b, _ := io.ReadAll(resp.Body) // for people
-		return nil, fmt.Errorf("call of node %d: %s: %s", owner, resp.Status, b)
+		err := fmt.Errorf("call of node %d: %s: %s", owner, resp.Status, b)
+		if bytes.Contains(b, []byte(`"draining"`)) {
+			err = errors.Join(errDraining, err)
+		}
+		return nil, err
 	}
-	return &stream{f: f, owner: owner, run: resp.Header.Get("X-Buffer-Run-Id")}, nil
+	return &stream{f: f, run: resp.Header.Get("X-Buffer-Run-Id"), answer: resp.Body}, nil
 }
 
 // status is the run as a node has it.
 func (s *stream) status(ctx context.Context, node int) (run wire.Run, err error) {
-	resp, err := do(ctx, http.MethodGet, s.f.urls[node]+"/runs/"+s.run, "")
+	resp, err := do(ctx, http.MethodGet, s.f.node(node).url+"/runs/"+s.run, "")
 	if err != nil {
 		return run, err
 	}
@@ -71,10 +90,17 @@ func (s *stream) status(ctx context.Context, node int) (run wire.Run, err error)
 }
 
 // read follows the run to its end, on whichever node serves it, and goes on elsewhere where that one is
-// lost. It begins at node.
+// lost. It begins at node; a caller who has stayed begins with his own answer.
 func (s *stream) read(ctx context.Context, node int) (run wire.Run, err error) {
+	if s.answer != nil {
+		whole, err := s.stay()
+		if err != nil {
+			return run, err
+		}
+		s.cut.Store(!whole)
+	}
 	err = eventually(ctx, func() error {
-		defer func() { node = (node + 1) % len(s.f.urls) }()
+		defer func() { node = s.f.next(node) }()
 		if _, err := s.part(ctx, node, &s.next); err != nil {
 			return err
 		}
@@ -99,7 +125,7 @@ func events(run wire.Run) int64 {
 
 // part reads from next on, as far as one connection goes. It returns how many events came.
 func (s *stream) part(ctx context.Context, node int, next *atomic.Int64) (n int64, err error) {
-	resp, err := do(ctx, http.MethodGet, fmt.Sprintf("%s/runs/%s/resume?from=%d", s.f.urls[node], s.run, next.Load()), "")
+	resp, err := do(ctx, http.MethodGet, fmt.Sprintf("%s/runs/%s/resume?from=%d", s.f.node(node).url, s.run, next.Load()), "")
 	if err != nil {
 		return 0, err
 	}
@@ -107,31 +133,55 @@ func (s *stream) part(ctx context.Context, node int, next *atomic.Int64) (n int6
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNoContent {
 		return 0, fmt.Errorf("resume on node %d: %s", node, resp.Status)
 	}
-	lines := bufio.NewScanner(resp.Body)
+	n, _, err = s.take(resp.Body, next)
+	return n, err
+}
+
+// stay reads the call's own answer, and reports whether it came to its end.
+func (s *stream) stay() (whole bool, err error) {
+	defer s.answer.Close()
+	_, whole, err = s.take(s.answer, &s.next)
+	return whole, err
+}
+
+// take reads numbered events as far as they come: n of them, and whether the one behind the last came too.
+// Why they come no further is for the run's status to say.
+func (s *stream) take(from io.Reader, next *atomic.Int64) (n int64, whole bool, err error) {
+	lines := bufio.NewScanner(from)
 	for lines.Scan() {
 		text, numbered := strings.CutPrefix(lines.Text(), `data: {"i":"`)
 		if !numbered {
+			whole = whole || lines.Text() == "data: [DONE]"
 			continue
 		}
 		digits, _, _ := strings.Cut(text, `"`)
 		i, err := strconv.ParseInt(digits, 10, 64)
 		if err != nil {
-			return n, err
+			return n, false, err
 		}
 		if i != next.Load() {
 			s.wrong.Add(1)
-			return n, fmt.Errorf("run %s: event %d where %d should be", s.run, i, next.Load())
+			return n, false, fmt.Errorf("run %s: event %d where %d should be", s.run, i, next.Load())
 		}
 		next.Add(1)
 		n++
 	}
-	return n, nil // how it ended is for the status to say
+	return n, whole, nil
 }
 
 // tally is what became of some streams.
 type tally struct {
-	acknowledged, lost, wrong int64
-	completed, interrupted    int
+	acknowledged, lost, wrong   int64
+	completed, interrupted, cut int
+	calls, failed               int // of those that were made meanwhile
+}
+
+func (t tally) plus(o tally) tally {
+	return tally{
+		t.acknowledged + o.acknowledged, t.lost + o.lost, t.wrong + o.wrong,
+		t.completed + o.completed, t.interrupted + o.interrupted, t.cut + o.cut,
+		t.calls + o.calls, t.failed + o.failed,
+	}
 }
 
 // count reads each run again, from its beginning on a node, and holds it against what was seen.
@@ -155,6 +205,9 @@ func (f *fleet) count(ctx context.Context, node int, all []*stream) (t tally, er
 		t.acknowledged += s.next.Load()
 		t.lost += max(0, s.next.Load()-next.Load())
 		t.wrong += s.wrong.Load()
+		if s.cut.Load() {
+			t.cut++
+		}
 		if run.State == "completed" {
 			t.completed++
 		} else {

@@ -32,6 +32,7 @@ type Cutter struct {
 
 	mu     sync.Mutex
 	target string
+	drops  int
 	ended  bool
 	conns  map[net.Conn]bool
 }
@@ -69,10 +70,11 @@ func (c *Cutter) Aim(target string) {
 	c.target = strings.TrimPrefix(target, "http://")
 }
 
-func (c *Cutter) aim() string {
+// aim is where a connection is to lead that was just accepted, and how often all were dropped before it.
+func (c *Cutter) aim() (target string, drops int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.target
+	return c.target, c.drops
 }
 
 // Cuts is how many connections were cut so far; each is counted before its client can know of it.
@@ -81,10 +83,12 @@ func (c *Cutter) Cuts() int64 { return c.cuts.Load() }
 // Connections is how many were made so far.
 func (c *Cutter) Connections() int64 { return c.made.Load() }
 
-// Drop resets every connection that there is, as a network that goes away does.
+// Drop resets every connection that there is, as a network that goes away does: also one that was accepted and
+// does not lead anywhere yet.
 func (c *Cutter) Drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.drops++
 	for conn := range c.conns {
 		_ = conn.(*net.TCPConn).SetLinger(0) // makes a reset of the Close
 		conn.Close()
@@ -98,20 +102,21 @@ func (c *Cutter) accept(tb testing.TB) {
 			return // the test is over
 		}
 		c.made.Add(1)
-		server, err := net.Dial("tcp", c.aim())
+		target, drops := c.aim()
+		server, err := net.Dial("tcp", target)
 		if err != nil {
 			client.Close() // all that the client is to know
 			continue
 		}
-		c.carry(tb, client.(*net.TCPConn), server.(*net.TCPConn), c.plan(n))
+		c.carry(tb, client.(*net.TCPConn), server.(*net.TCPConn), c.plan(n), drops)
 	}
 }
 
 // carry joins a client to its target by two links, each with its toxics. A link closes where it leads
 // once it has ended, and the other one then ends too. (Of a link that was cut while more came,
 // toxiproxy leaves the goroutine that has it in its hands.)
-func (c *Cutter) carry(tb testing.TB, client, server *net.TCPConn, cut Cut) {
-	if !c.own(client, server) {
+func (c *Cutter) carry(tb testing.TB, client, server *net.TCPConn, cut Cut, drops int) {
+	if !c.own(drops, client, server) {
 		return
 	}
 	if cut.reset {
@@ -132,18 +137,20 @@ func (c *Cutter) carry(tb testing.TB, client, server *net.TCPConn, cut Cut) {
 	proxy.Toxics.StartLink(c.server, "down", down.source(), down, stream.Downstream)
 }
 
-// own takes charge of connections, or closes them where the cutter has ended.
-func (c *Cutter) own(conns ...net.Conn) bool {
+// own takes charge of connections, or closes them where the cutter has ended, or has dropped all since they
+// were accepted.
+func (c *Cutter) own(drops int, conns ...net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	late := c.ended || drops != c.drops
 	for _, conn := range conns {
-		if c.ended {
+		if late {
 			conn.Close()
 			continue
 		}
 		c.conns[conn] = true
 	}
-	return !c.ended
+	return !late
 }
 
 func (c *Cutter) disown(conn net.Conn) {
