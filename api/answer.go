@@ -12,7 +12,6 @@ import (
 
 	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer"
-	"github.com/spool-dev/spool/buffer/policy"
 	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/resume"
 )
@@ -224,11 +223,10 @@ func (a *answer) begin(run *buffer.Run) {
 	sandbox(h)
 	a.describe(h, run)
 	if a.native && run.State == buffer.Failed && run.Header == nil {
-		if k := kinds[failedCode(run)]; k.retryAfter > 0 {
-			h.Set("Retry-After", retryAfter(0, k.retryAfter))
-		}
-		if run.Reason == buffer.OwnerLost && run.Kind != policy.ReadOnly { // its repeat is never sent anew
+		if k := kinds[failedCode(run)]; forGood(run) {
 			h.Set("X-Should-Retry", "false")
+		} else if k.retryAfter > 0 {
+			h.Set("Retry-After", retryAfter(0, k.retryAfter))
 		}
 	}
 	a.w.WriteHeader(a.status(run))

@@ -199,8 +199,8 @@ func cancelIdle(t *testing.T, g *rig.Rig) string {
 	if a := g.Do("POST", fmt.Sprintf("/runs/%s/cancel", id), ""); a.Status != 200 {
 		t.Fatalf("cancel: %d %s", a.Status, a.Body)
 	}
-	if a := <-answered; a.Status != 502 {
-		t.Errorf("the caller of a run that was cancelled before content: status %d, want 502", a.Status)
+	if a := <-answered; a.Status != 502 || a.Header.Get("X-Should-Retry") != "false" {
+		t.Errorf("the caller of a run that was cancelled before content: status %d, X-Should-Retry %q; want 502 that no SDK repeats", a.Status, a.Header.Get("X-Should-Retry"))
 	}
 	return id
 }
