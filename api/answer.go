@@ -55,6 +55,10 @@ func (a *answer) serve(start resume.Start) {
 		return
 	}
 	defer a.leave()
+	if a.r.Method == http.MethodHead { // how the answer would begin now; there is nothing to wait for
+		a.begin(&a.tail.Run)
+		return
+	}
 	if a.returns && (start.Follow || start.Wait > 0) {
 		var stop context.CancelFunc
 		ctx, stop = a.server.staying(ctx)

@@ -67,7 +67,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 		e.tails = append(e.tails, t)
 	}
 	defer e.out.hurry() // the server still has the end of the body to write
-	if !e.begin() {
+	if !e.begin() || r.Method == http.MethodHead {
 		return nil
 	}
 	ctx, stop := s.staying(r.Context())

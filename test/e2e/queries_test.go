@@ -30,6 +30,9 @@ func TestQuery_ParametersAreThoseOfTheDocument(t *testing.T) {
 			continue
 		}
 		for method, operation := range item.Operations() {
+			if method == http.MethodHead { // GET without the body that is looked at here
+				continue
+			}
 			known := queryOf(item.Parameters, operation)
 			for _, name := range anyName {
 				a := g.Do(method, strings.Replace(path, "{run}", id, 1)+"?"+name+"=x", "")
