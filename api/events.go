@@ -195,6 +195,9 @@ func (e *eventStream) serve(ctx context.Context) {
 				return
 			}
 			e.tell(n)
+			if n.page.Recycle != nil {
+				n.page.Recycle() // it is in the blocks
+			}
 		case at := <-quiet.C:
 			e.blocks.event("heartbeat", "", wire.Heartbeat{Time: at.UTC()})
 		case <-ctx.Done():
@@ -244,8 +247,8 @@ func (e *eventStream) pull(ctx context.Context, t *eventTail, feed chan<- news) 
 // look is one look at a run.
 func (e *eventStream) look(ctx context.Context, t *eventTail, phase string) news {
 	n := news{tail: t}
-	page, err := t.Poll(ctx)
-	n.page, n.err = *page, err // whoever takes it may do so while the next one is read
+	_, n.err = t.Poll(ctx)
+	n.page = t.Take() // it is written while the next one is read
 	if n.err != nil {
 		return n
 	}
