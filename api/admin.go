@@ -44,8 +44,8 @@ func (a *Admin) Handler() http.Handler {
 	r.Handle("/ui", ui)
 	r.PathPrefix("/ui/").Handler(ui)
 	r.Handle("/", http.RedirectHandler("/ui", http.StatusSeeOther)).Methods("GET", "HEAD")
-	r.NotFoundHandler = http.HandlerFunc(a.Server.noRoute)
-	r.MethodNotAllowedHandler = http.HandlerFunc(a.Server.noRoute)
+	none := a.Server.otherwise(r)
+	r.NotFoundHandler, r.MethodNotAllowedHandler = none, none
 	return a.Server.guard(patient(a.hosted(r)))
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer"
-	"github.com/spool-dev/spool/buffer/policy"
 	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/resume"
 )
@@ -60,6 +59,10 @@ func (a *answer) serve(start resume.Start) {
 	}
 	defer a.leave()
 	defer a.tail.Close()
+	if a.r.Method == http.MethodHead { // how the answer would begin now; there is nothing to wait for
+		a.begin(&a.tail.Run)
+		return
+	}
 	if a.returns && (start.Follow || start.Wait > 0) {
 		var stop context.CancelFunc
 		ctx, stop = a.server.staying(ctx)
@@ -230,11 +233,10 @@ func (a *answer) begin(run *buffer.Run) {
 	sandbox(h)
 	a.describe(h, run)
 	if a.native && run.State == buffer.Failed && run.Header == nil {
-		if k := kinds[failedCode(run)]; k.retryAfter > 0 {
-			h.Set("Retry-After", retryAfter(0, k.retryAfter))
-		}
-		if run.Reason == buffer.OwnerLost && run.Kind != policy.ReadOnly { // its repeat is never sent anew
+		if k := kinds[failedCode(run)]; forGood(run) {
 			h.Set("X-Should-Retry", "false")
+		} else if k.retryAfter > 0 {
+			h.Set("Retry-After", retryAfter(0, k.retryAfter))
 		}
 	}
 	a.w.WriteHeader(a.status(run))

@@ -29,6 +29,9 @@ func heard(w http.ResponseWriter) {
 // readBody reads a request's body of at most limit bytes, in the time that it has. name is the limit
 // as its caller is told of it.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64, name string) ([]byte, error) {
+	if r.ContentLength > limit && r.Header.Get("Expect") != "" { // the client asks before it sends
+		return nil, tooLarge(name, limit)
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err != nil { // the deadline stays: what is still to come must not be waited for either
 		return nil, bodyFault(err, name)
@@ -40,12 +43,16 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64, name string) 
 // bodyFault is what a caller is told whose request's body did not come.
 func bodyFault(err error, name string) error {
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &fault{code: wire.CodeTooLarge, detail: fmt.Sprintf("the request's body is over %s, %d bytes", name, large.Limit)}
+		return tooLarge(name, large.Limit)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return slowBody("limits.body_time")
 	}
 	return bad("the request's body could not be read")
+}
+
+func tooLarge(name string, limit int64) error {
+	return &fault{code: wire.CodeTooLarge, detail: fmt.Sprintf("the request's body is over %s, %d bytes", name, limit)}
 }
 
 func slowBody(limit string) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer"
 	"github.com/spool-dev/spool/buffer/frame"
+	"github.com/spool-dev/spool/buffer/policy"
 	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/resume"
 )
@@ -76,12 +77,29 @@ func streamFraming(run *buffer.Run) frame.Kind {
 	return provider.StreamKind(run.Dialect, query)
 }
 
+// forGood reports that a repeat of the failed run's call must not be made: somebody has stopped it, or its
+// provider may have done already what is not to be done twice.
+func forGood(run *buffer.Run) bool {
+	switch run.Reason {
+	case buffer.CancelAsked:
+		return true
+	case buffer.OwnerLost, buffer.Shutdown, buffer.Storage, buffer.Silent:
+		return run.Sends > 0 && run.Kind != policy.ReadOnly
+	}
+	return false
+}
+
 // failedCode is the code of a run that failed without an answer of the provider's own.
 func failedCode(run *buffer.Run) string {
 	switch run.Reason {
 	case buffer.Silent, buffer.Stalled:
 		return wire.CodeUpstreamTimeout
-	case buffer.Shutdown, buffer.OwnerLost:
+	case buffer.OwnerLost:
+		if forGood(run) {
+			return wire.CodeUpstreamFailed // nothing will come of it, here or elsewhere
+		}
+		return wire.CodeDraining
+	case buffer.Shutdown:
 		return wire.CodeDraining
 	case buffer.Storage:
 		return wire.CodeStorage

@@ -40,6 +40,7 @@ var kinds = map[string]struct {
 	wire.CodeBadPosition:     {status: 400, title: "Bad position", openAIType: "invalid_request_error"},
 	wire.CodeBadKey:          {status: 400, title: "Bad idempotency key", openAIType: "invalid_request_error"},
 	wire.CodeUnauthorized:    {status: 401, title: "Unauthorized", openAIType: "authentication_error"},
+	wire.CodeBadMethod:       {status: 405, title: "Method not allowed", openAIType: "invalid_request_error"},
 	wire.CodeSlowBody:        {status: 408, title: "Slow body", openAIType: "invalid_request_error"},
 	wire.CodeNotFound:        {status: 404, title: "Not found", openAIType: "not_found_error"},
 	wire.CodeStillRunning:    {status: 409, title: "Still running", openAIType: "conflict_error", noRetry: true},

@@ -68,7 +68,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 	}
 	defer e.close()
 	defer e.out.hurry() // the server still has the end of the body to write
-	if !e.begin() {
+	if !e.begin() || r.Method == http.MethodHead {
 		return nil
 	}
 	ctx, stop := s.staying(r.Context())
@@ -208,6 +208,9 @@ func (e *eventStream) serve(ctx context.Context) {
 				return
 			}
 			e.tell(n)
+			if n.page.Recycle != nil {
+				n.page.Recycle() // it is in the blocks
+			}
 			written = n.written
 		case at := <-quiet.C:
 			e.blocks.event("heartbeat", "", wire.Heartbeat{Time: at.UTC()})
@@ -267,11 +270,11 @@ func (e *eventStream) pull(ctx context.Context, t *eventTail, feed chan<- news) 
 // look is one look at a run.
 func (e *eventStream) look(ctx context.Context, t *eventTail, phase string) news {
 	n := news{tail: t}
-	page, err := t.Poll(ctx)
-	n.page, n.err = *page, err // whoever takes it may do so while the next one is read
+	_, n.err = t.Poll(ctx)
 	if t.Shares() {
 		n.written = make(chan struct{})
 	}
+	n.page = t.Take() // it is written while the next one is read
 	if n.err != nil {
 		return n
 	}

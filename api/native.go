@@ -160,8 +160,9 @@ func filter(q url.Values) (buffer.Filter, error) {
 				return f, bad("tag must be name=value")
 			}
 		case "key":
-			if f.Key = v; v == "" {
-				return f, bad("key must not be empty")
+			var err error
+			if f.Key, err = keyOf(name, q[name]); err != nil {
+				return f, err
 			}
 		case "limit":
 			n, err := strconv.Atoi(v)
@@ -209,12 +210,16 @@ func (s *Server) streamRun(w http.ResponseWriter, r *http.Request, who reader) e
 // resumeAny serves /resume for a reader that kept only its key, or gives the id elsewhere.
 func (s *Server) resumeAny(w http.ResponseWriter, r *http.Request, who reader) error {
 	q := r.URL.Query()
-	id, key := first(q.Get("run"), r.Header.Get(wire.HeaderRunID)), q.Get("key")
-	if _, ok := r.Header[wire.HeaderKey]; ok && key == "" {
-		var err error
-		if key, err = idempotencyKey(r.Header); err != nil {
-			return err
-		}
+	if len(q["run"]) > 1 {
+		return bad("run must be given once here")
+	}
+	id := first(q.Get("run"), r.Header.Get(wire.HeaderRunID))
+	key, err := keyOf("key", q["key"])
+	if !q.Has("key") {
+		key, err = idempotencyKey(r.Header)
+	}
+	if err != nil {
+		return err
 	}
 	switch {
 	case id != "":
@@ -252,7 +257,7 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request, run buffer.Run, 
 	if err != nil {
 		return about(run, err)
 	}
-	a := &answer{server: s, w: w, r: r, run: run, partial: r.URL.Query().Get("partial") == "1", floor: grant.From, returns: true}
+	a := &answer{server: s, w: w, r: r, run: run, partial: start.Partial, floor: grant.From, returns: true}
 	a.serve(start.Otherwise(grant.From))
 	return nil
 }
@@ -272,15 +277,25 @@ var (
 	byteQuery  = slices.Concat(eventQuery, []string{"wait", "partial"})
 )
 
-// knows refuses a query with a parameter that is none of the route's: a slip in its name must not be
-// taken for not given.
+// repeated are the query parameters that may be given more than once.
+var repeated = []string{"run", "token"}
+
+// knows refuses a query with a parameter that is none of the route's, or that says two things: neither
+// a slip in its name nor its second value must be taken for not given.
 func knows(r *http.Request, query []string) error {
-	for _, name := range slices.Sorted(maps.Keys(r.URL.Query())) {
-		if slices.Contains(query, name) {
-			continue
+	q := r.URL.Query()
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if !slices.Contains(query, name) {
+			known := first(strings.Join(query, ", "), "none")
+			return bad(fmt.Sprintf("query parameter %.64q is not known here; known: %s", name, known))
 		}
-		known := first(strings.Join(query, ", "), "none")
-		return bad(fmt.Sprintf("query parameter %.64q is not known here; known: %s", name, known))
+		if len(q[name]) > 1 && !slices.Contains(repeated, name) {
+			f := bad(name + " must be given once")
+			if slices.Contains(byteQuery, name) {
+				f.code = wire.CodeBadPosition
+			}
+			return f
+		}
 	}
 	return nil
 }
@@ -288,15 +303,18 @@ func knows(r *http.Request, query []string) error {
 // ask collects what the request says about positions.
 func ask(r *http.Request) resume.Ask {
 	q := r.URL.Query()
-	text := func(name string) resume.Text { return resume.Text{Value: q.Get(name), Given: q.Has(name)} }
-	a := resume.Ask{
+	text := func(name string) resume.Text { return said(q[name]) }
+	return resume.Ask{
 		From: text("from"), FromByte: text("from_byte"), StartingAfter: text("starting_after"),
-		Follow: text("follow"), Wait: text("wait"),
+		Follow: text("follow"), Wait: text("wait"), Partial: text("partial"),
+		LastEventID: said(r.Header["Last-Event-Id"]),
 	}
-	if v, ok := r.Header["Last-Event-Id"]; ok {
-		a.LastEventID = resume.Given(v[0])
-	}
-	return a
+}
+
+// said is what a header or a parameter says. Lines of one name are one list, as RFC 9110 reads them: of
+// two positions neither is taken.
+func said(values []string) resume.Text {
+	return resume.Text{Value: strings.Join(values, ","), Given: len(values) > 0}
 }
 
 // cloudflareResume serves npm workers-ai-provider's resume client: what is gone or unknown is 404.

@@ -224,11 +224,7 @@ func (s *Server) call(r *http.Request, p *proxied, body []byte) (buffer.Call, re
 	if err := steer(r.Header, &run, s.Limits); err != nil {
 		return buffer.Call{}, resume.Start{}, err
 	}
-	var ask resume.Ask
-	if v, ok := r.Header[wire.HeaderFrom]; ok {
-		ask.From = resume.Given(v[0])
-	}
-	start, err := resume.Understand("", ask)
+	start, err := resume.Understand("", resume.Ask{From: said(r.Header[wire.HeaderFrom])})
 	if err != nil {
 		err = fmt.Errorf("%s: %w", wire.HeaderFrom, err)
 	}

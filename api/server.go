@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -103,29 +104,29 @@ func (s *Server) Handler() http.Handler {
 		r.Handle("/metrics", s.Metrics).Methods("GET", "HEAD")
 	}
 
-	r.HandleFunc("/runs", s.native(s.list, "state", "tag", "key", "limit", "after")).Methods("GET")
-	r.HandleFunc("/runs/{run}", s.reads(s.status)).Methods("GET")
-	r.HandleFunc("/runs/{run}/resume", s.reads(s.resumeRun, byteQuery...)).Methods("GET")
-	r.HandleFunc("/runs/{run}/events", s.reads(s.eventsRun, eventQuery...)).Methods("GET")
-	r.HandleFunc("/runs/{run}/stream", s.reads(s.streamRun, "resume")).Methods("GET")
+	r.HandleFunc("/runs", s.native(s.list, "state", "tag", "key", "limit", "after")).Methods("GET", "HEAD")
+	r.HandleFunc("/runs/{run}", s.reads(s.status)).Methods("GET", "HEAD")
+	r.HandleFunc("/runs/{run}/resume", s.reads(s.resumeRun, byteQuery...)).Methods("GET", "HEAD")
+	r.HandleFunc("/runs/{run}/events", s.reads(s.eventsRun, eventQuery...)).Methods("GET", "HEAD")
+	r.HandleFunc("/runs/{run}/stream", s.reads(s.streamRun, "resume")).Methods("GET", "HEAD")
 	r.HandleFunc("/runs/{run}/token", s.native(s.mintToken)).Methods("POST")
 	r.HandleFunc("/runs/{run}/cancel", s.native(s.cancel)).Methods("POST")
 	r.HandleFunc("/runs/{run}/ack", s.native(s.ack)).Methods("POST")
-	r.HandleFunc("/resume", s.reads(s.resumeAny, slices.Concat([]string{"run", "key"}, byteQuery)...)).Methods("GET")
-	r.HandleFunc("/events", s.reads(s.eventsMany, "run", "follow")).Methods("GET")
+	r.HandleFunc("/resume", s.reads(s.resumeAny, slices.Concat([]string{"run", "key"}, byteQuery)...)).Methods("GET", "HEAD")
+	r.HandleFunc("/events", s.reads(s.eventsMany, "run", "follow")).Methods("GET", "HEAD")
 	r.Handle("/ui", ui).Methods("GET", "HEAD")
 	r.Handle("/ui/{page:.*}", ui).Methods("GET", "HEAD", "POST")
 	if s.Cloudflare {
-		r.HandleFunc("/ai-gateway/gateways/{gateway}/run/{run}/resume", s.cloudflareResume).Methods("GET")
+		r.HandleFunc("/ai-gateway/gateways/{gateway}/run/{run}/resume", s.cloudflareResume).Methods("GET", "HEAD")
 	}
 
+	none := s.otherwise(r)
 	for _, name := range reserved {
-		r.PathPrefix("/" + name + "/").HandlerFunc(s.noRoute)
-		r.Path("/" + name).HandlerFunc(s.noRoute)
+		r.PathPrefix("/" + name + "/").HandlerFunc(none)
+		r.Path("/" + name).HandlerFunc(none)
 	}
 	r.PathPrefix("/{provider}/").HandlerFunc(s.proxy)
-	r.NotFoundHandler = http.HandlerFunc(s.noRoute)
-	r.MethodNotAllowedHandler = http.HandlerFunc(s.noRoute)
+	r.NotFoundHandler = none
 	return s.guard(s.cors(r))
 }
 
@@ -178,6 +179,37 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.health(w, r)
+}
+
+// methods are those with which the buffer has a route of its own for the request's path. The routes that
+// take what is left over name no method.
+func methods(routes *mux.Router, r *http.Request) (allowed []string) {
+	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+		with := *r
+		with.Method = m
+		var match mux.RouteMatch
+		if !routes.Match(&with, &match) || match.Route == nil {
+			continue
+		}
+		if _, err := match.Route.GetMethods(); err == nil {
+			allowed = append(allowed, m)
+		}
+	}
+	return allowed
+}
+
+// otherwise refuses what no route serves: a path that there is not, or a method that it does not take. It
+// does not look at who asks.
+func (s *Server) otherwise(routes *mux.Router) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		allowed := strings.Join(methods(routes, r), ", ")
+		if allowed == "" {
+			s.noRoute(w, r)
+			return
+		}
+		w.Header().Set("Allow", allowed)
+		writeProblem(w, &fault{code: wire.CodeBadMethod, detail: r.Method + " is not for " + r.URL.Path + "; allowed: " + allowed})
+	}
 }
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {

@@ -30,8 +30,19 @@ const (
 	minHeartbeat = 100 * time.Millisecond // a shorter one would be most of what is sent
 )
 
+// once are the headers of which a second line would say another thing.
+var once = []string{
+	wire.HeaderRunID, wire.HeaderOperation, wire.HeaderKind, wire.HeaderOnDisconnect, wire.HeaderTTL,
+	wire.HeaderBudget, wire.HeaderHeartbeat, wire.HeaderMintToken,
+}
+
 // steer reads the headers that steer the buffer into the run that the request becomes.
 func steer(h http.Header, run *buffer.Run, l Limits) error {
+	for _, name := range once {
+		if len(h.Values(name)) > 1 {
+			return bad(name + " must be given once")
+		}
+	}
 	for _, read := range []func() error{
 		func() (err error) { run.Key, err = idempotencyKey(h); return },
 		func() (err error) { run.ID, err = runID(h); return },
@@ -54,10 +65,13 @@ func steer(h http.Header, run *buffer.Run, l Limits) error {
 	return nil
 }
 
-// idempotencyKey reads the key bare or as a quoted string.
-func idempotencyKey(h http.Header) (string, error) {
-	v, ok := h[wire.HeaderKey]
-	if !ok {
+// idempotencyKey reads the key that the headers give; empty for none.
+func idempotencyKey(h http.Header) (string, error) { return keyOf(wire.HeaderKey, h[wire.HeaderKey]) }
+
+// keyOf reads a key bare or as a quoted string from the values of the header or parameter with that
+// name, of which there may be none.
+func keyOf(name string, v []string) (string, error) {
+	if len(v) == 0 {
 		return "", nil
 	}
 	key := v[0]
@@ -65,7 +79,7 @@ func idempotencyKey(h http.Header) (string, error) {
 		key = key[1 : len(key)-1]
 	}
 	if len(v) > 1 || key == "" || !printable(key, maxKey) {
-		return "", &fault{code: wire.CodeBadKey, detail: wire.HeaderKey + " must be 1 to 255 printable characters, given once"}
+		return "", &fault{code: wire.CodeBadKey, detail: name + " must be 1 to 255 printable characters, given once"}
 	}
 	return key, nil
 }
@@ -137,6 +151,9 @@ func tags(h http.Header) (map[string]string, error) {
 			name, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
 			if !ok || name == "" || !printable(name, maxTagName) || !printable(value, maxTag) {
 				return nil, bad(wire.HeaderTag + " must be name=value pairs, separated by commas")
+			}
+			if _, twice := out[name]; twice {
+				return nil, bad(wire.HeaderTag + " must give each name once")
 			}
 			out[name] = value
 		}

@@ -25,6 +25,7 @@ type Ask struct {
 	StartingAfter Text
 	Follow        Text
 	Wait          Text
+	Partial       Text
 }
 
 // Text is one value of a query or a header, and whether it was there at all.
@@ -57,6 +58,8 @@ type Start struct {
 	event  bool          // … by the id of the last event that it has
 	Follow bool          // go on with what comes; else only what is stored now
 	Wait   time.Duration // long poll: how long to wait for one chunk; 0 is no long poll
+	// Partial asks for the broken tail of a cut answer too.
+	Partial bool
 }
 
 // FromPosition starts at position n and follows.
@@ -105,13 +108,21 @@ func Understand(run string, a Ask) (Start, error) {
 }
 
 func (s *Start) options(a Ask) error {
-	if a.Follow.Given {
-		switch a.Follow.Value {
+	for _, o := range []struct {
+		name string
+		text Text
+		to   *bool
+	}{{"follow", a.Follow, &s.Follow}, {"partial", a.Partial, &s.Partial}} {
+		if !o.text.Given {
+			continue
+		}
+		switch o.text.Value {
 		case "0", "false":
-			s.Follow = false
+			*o.to = false
 		case "1", "true":
+			*o.to = true
 		default:
-			return fmt.Errorf("%w: follow must be 0 or 1", ErrBadPosition)
+			return fmt.Errorf("%w: %s must be 0 or 1", ErrBadPosition, o.name)
 		}
 	}
 	if a.Wait.Given {

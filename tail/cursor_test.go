@@ -230,3 +230,25 @@ func TestCursor_GivesEachPageBackOnce(t *testing.T) {
 		t.Errorf("pages %v were given back, want each once", log.back)
 	}
 }
+
+func TestCursor_ATakenPageIsNotGivenBack(t *testing.T) {
+	log := &recycler{head: 3}
+	c := New(log, ulid.Make(), 0)
+	for range 3 {
+		if _, err := c.Poll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if page := c.Take(); len(page.Chunks) != 1 || page.Recycle == nil || page.Run.Head != 3 {
+			t.Errorf("took %+v", page)
+		}
+	}
+	if _, err := c.Poll(t.Context()); err != io.EOF {
+		t.Fatalf("at the end: %v", err)
+	}
+	if len(log.back) > 0 {
+		t.Errorf("pages %v were given back, which were taken", log.back)
+	}
+	if page := c.Take(); page.Run.State != buffer.Completed {
+		t.Errorf("at the end it gives %+v", page)
+	}
+}

@@ -41,6 +41,7 @@ const (
 	CodeStillRunning    = "still_running"
 	CodeIDTaken         = "id_taken"
 	CodeReleased        = "released"
+	CodeBadMethod       = "bad_method"
 	CodeSlowBody        = "slow_body"
 	CodeTooLarge        = "too_large"
 	CodeAhead           = "ahead"

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -373,6 +374,29 @@ func TestEvents_AReplayIsFewWrites(t *testing.T) {
 	}
 	if blocks != 2002 || writes > 8 {
 		t.Errorf("%d blocks in %d writes", blocks, writes)
+	}
+}
+
+// What is replayed from the file comes in pages whose room is used again: none before it was told.
+func TestEvents_ReplayFromTheFileIsWhole(t *testing.T) {
+	dir := t.TempDir()
+	var id string
+	const events = 3000
+	dies(t, dir, func(t *testing.T, g *rig.Rig) {
+		all := slices.Repeat([]string{"data: " + word + "\n\n"}, events)
+		id = told(t, g, "text/event-stream", append(all, "data: [DONE]\n\n")...)
+	})
+	g := rig.New(t, rig.Options{Dir: dir})
+	for range 5 {
+		got := only(listen(t, g, "/runs/"+id+"/events").rest(), "message")
+		if len(got) != events+1 {
+			t.Fatalf("%d events, want %d", len(got), events+1)
+		}
+		for i, e := range got {
+			if e.id != fmt.Sprintf("%s:%d", id, i) || e.data != word && i < events {
+				t.Fatalf("event %d is %+v", i, e)
+			}
+		}
 	}
 }
 

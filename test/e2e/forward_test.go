@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -217,6 +219,23 @@ func TestForward_SignedRequestsAreToldOfBedrockKeys(t *testing.T) {
 		t.Errorf("%d provider calls, want none", n)
 	}
 	wantNoRuns(t, g)
+}
+
+// A client that asks before it sends is told at once, and sends nothing.
+func TestForward_BodyOverTheLimitIsNotAskedFor(t *testing.T) {
+	g := rig.New(t, rig.Options{Plain: true, Limits: api.Limits{Body: 1000}})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(g.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /openai/v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1001\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 413 ") || err != nil {
+		t.Errorf("%q %v, want 413", line, err)
+	}
 }
 
 func TestForward_BodyOverTheLimitIsTooLarge(t *testing.T) {

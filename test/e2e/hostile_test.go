@@ -51,7 +51,7 @@ func TestHostile_BodiesThatDoNotCome(t *testing.T) {
 		{"/runs/" + none + "/cancel", "404 not_found"}, // what is not read is not needed either
 		{"/runs/" + none + "/ack", "404 not_found"},
 		{"/nowhere", "404 not_found"},
-		{"/healthz", "404 not_found"},
+		{"/healthz", "405 bad_method"},
 	} {
 		t.Run(row.path, func(t *testing.T) {
 			t.Parallel()

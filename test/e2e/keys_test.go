@@ -93,6 +93,27 @@ func TestKey_IsChecked(t *testing.T) {
 	}
 }
 
+// A key is one name, bare or as a quoted string, in a header and in a query.
+func TestKey_IsTheSameQuotedAndBare(t *testing.T) {
+	g := rig.New(t, rig.Options{})
+	id := g.Chat("Idempotency-Key", `"turn 1"`).RunID()
+	g.Await(id, buffer.Completed)
+	for _, row := range []struct{ path, header string }{
+		{"/resume?key=turn%201", ""}, {"/resume?key=%22turn%201%22", ""}, {"/resume", "turn 1"}, {"/resume", `"turn 1"`},
+		{"/runs?key=turn+1", ""}, {"/runs?key=%22turn+1%22", ""},
+	} {
+		a := g.Do("GET", row.path, "", "Idempotency-Key", row.header)
+		if a.Status != 200 || a.RunID() != id && !bytes.Contains(a.Body, []byte(`"id":"`+id)) {
+			t.Errorf("%s %s: %d %s", row.path, row.header, a.Status, a.Body)
+		}
+	}
+	for _, path := range []string{"/resume?key=", "/runs?key=", "/resume?key=%22%22", "/runs?key=%01"} {
+		if a := g.Do("GET", path, ""); a.Status != 400 || !bytes.Contains(a.Body, []byte(`"bad_key"`)) {
+			t.Errorf("%s: %d %s", path, a.Status, a.Body)
+		}
+	}
+}
+
 func TestRunID_ChosenByTheCallerIsItsKey(t *testing.T) {
 	g := rig.New(t, rig.Options{})
 	const id = "01JZZZZZZZ0000000000000001"
@@ -199,8 +220,8 @@ func cancelIdle(t *testing.T, g *rig.Rig) string {
 	if a := g.Do("POST", fmt.Sprintf("/runs/%s/cancel", id), ""); a.Status != 200 {
 		t.Fatalf("cancel: %d %s", a.Status, a.Body)
 	}
-	if a := <-answered; a.Status != 502 {
-		t.Errorf("the caller of a run that was cancelled before content: status %d, want 502", a.Status)
+	if a := <-answered; a.Status != 502 || a.Header.Get("X-Should-Retry") != "false" {
+		t.Errorf("the caller of a run that was cancelled before content: status %d, X-Should-Retry %q; want 502 that no SDK repeats", a.Status, a.Header.Get("X-Should-Retry"))
 	}
 	return id
 }

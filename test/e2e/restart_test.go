@@ -132,8 +132,11 @@ func TestRestart_KeyOfALostRunIsBoughtAnewWhereItMayBe(t *testing.T) {
 			headers[5] = "" // the agent has kept its key alone
 			a := g.Chat(headers...)
 			if !row.anew {
-				if a.RunID() != id || a.Status != 503 || a.Err != nil || !bytes.Contains(a.Body, []byte(`"draining"`)) {
+				if a.RunID() != id || a.Status != 502 || a.Err != nil || !bytes.Contains(a.Body, []byte(`"upstream_failed"`)) {
 					t.Errorf("run %s, %d %s, %v; want the old run's failure", a.RunID(), a.Status, a.Body, a.Err)
+				}
+				if h := a.Header; h.Get("X-Should-Retry") != "false" || h.Get("Retry-After") != "" {
+					t.Errorf("%v; want it to say that it is not to be repeated", h)
 				}
 				if n := g.Fake.Count(""); n != 0 {
 					t.Errorf("%d provider calls, want none", n)

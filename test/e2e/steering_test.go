@@ -52,6 +52,34 @@ func TestSteering_BadValuesAreRefusedByName(t *testing.T) {
 	wantNoRuns(t, g)
 }
 
+// Of two lines neither is taken: a proxy that appends one must not decide what the caller meant.
+func TestSteering_HeaderGivenTwiceIsRefusedByName(t *testing.T) {
+	g := rig.New(t, rig.Options{Plain: true})
+	for header, values := range map[string][]string{
+		"X-Buffer-Run-Id":        {"01JZZZZZZZ0000000000000005", "01JZZZZZZZ0000000000000006"},
+		"X-Buffer-Operation":     {"a", "b"},
+		"X-Buffer-Kind":          {"external", "read_only"},
+		"X-Buffer-On-Disconnect": {"continue", "cancel"},
+		"X-Buffer-TTL":           {"1m", "2m"},
+		"X-Buffer-Tag":           {"turn=1", "turn=2"},
+		"X-Buffer-Budget":        {"attempts=1", "attempts=2"},
+		"X-Buffer-From":          {"0", "1"},
+		"X-Buffer-Heartbeat":     {"off", "1s"},
+		"X-Buffer-Mint-Token":    {"1m", "2m"},
+		"Idempotency-Key":        {"a", "b"},
+	} {
+		req := g.Request("POST", "/openai/v1/chat/completions", rig.ChatBody)
+		req.Header[http.CanonicalHeaderKey(header)] = values
+		if a := do(t, g, req); a.Status != http.StatusBadRequest || !bytes.Contains(a.Body, []byte("spool: "+header)) {
+			t.Errorf("%s: %d %s, want 400 that names the header", header, a.Status, a.Body)
+		}
+	}
+	if n := g.Fake.Count(""); n != 0 {
+		t.Errorf("%d provider calls, want none", n)
+	}
+	wantNoRuns(t, g)
+}
+
 func TestSteering_GoodValuesAreKept(t *testing.T) {
 	g := rig.New(t, rig.Options{})
 	a := g.Chat("X-Buffer-TTL", "90m", "X-Buffer-Tag", "turn=1, user=a=b", "X-Buffer-Budget", "attempts=2; elapsed=1m;cost=0.5", "X-Buffer-Kind", "external",
