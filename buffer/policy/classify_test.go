@@ -66,7 +66,7 @@ func TestClassify_StatusAlone(t *testing.T) {
 		Rate:      {429},
 		Transient: {408, 409, 425, 502, 503, 504, 520, 521, 522, 523, 524, 525, 526, 527, 529},
 		Request:   {400, 404, 405, 410, 413, 415, 422},
-		Unknown:   {301, 307, 418, 451, 500, 501, 505, 530},
+		Unknown:   {101, 199, 301, 307, 418, 451, 500, 501, 505, 530},
 	} {
 		for _, status := range statuses {
 			if v := Classify(answer(status, "")); v.Class != class {
@@ -93,6 +93,7 @@ func TestClassify_Sent(t *testing.T) {
 		{"our own limit", Evidence{Transport: LocalLimit}, NotSent},
 		{"written, no answer", Evidence{Transport: Reset, RequestSent: true}, SentUnknown},
 		{"silent", Evidence{Transport: HeaderTimeout, RequestSent: true}, SentUnknown},
+		{"101", answer(101, ""), SentUnknown},
 		{"301", answer(301, ""), WasRefused},
 		{"400", answer(400, ""), WasRefused},
 		{"408", answer(408, ""), SentUnknown},
