@@ -238,7 +238,7 @@ func (e *ending) evidence() policy.Evidence {
 		Delivered:   e.delivered,
 	}
 	if e.head != nil {
-		ev.Header = e.head.Header
+		ev.Header = e.head.dated()
 		ev.Body = e.body
 		if e.head.success() {
 			ev.Body = e.verdict.FailureChunk
