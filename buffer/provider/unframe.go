@@ -157,6 +157,7 @@ func (r *Reader) readUnframed(chunk []byte) Mark {
 	switch {
 	case page || json && closes(text) && valid(text):
 		r.judged = true
+		r.chunk = r.unframed // an error in it may have come in several chunks
 		m := r.readWhole(text)
 		r.unframed = nil
 		return m
