@@ -235,6 +235,7 @@ func (e *ending) evidence() policy.Evidence {
 		RequestSent: e.row.RequestBytes > 0 || e.head != nil,
 		ToolStarted: e.verdict.ToolStarted,
 		Proven:      e.verdict.Proven,
+		Refused:     e.verdict.Refused,
 		Delivered:   e.delivered,
 	}
 	if e.head != nil {

@@ -18,6 +18,7 @@ type Evidence struct {
 	RequestSent bool // some byte of the request was written
 	ToolStarted bool // a hosted tool had begun to run
 	Proven      bool // the protocol's own end of the answer was seen, and no error before it
+	Refused     bool // of a proven end: the provider or its model declined to answer, or to go on
 	Delivered   bool // content was committed: somebody may have seen it
 }
 
@@ -108,7 +109,7 @@ func (e Evidence) fault() (fault, bool) {
 
 func (e Evidence) class(f fault, found bool) Class {
 	switch {
-	case e.Proven && refused(e.Body):
+	case e.Proven && e.Refused:
 		return Policy
 	case e.Proven:
 		return None

@@ -130,6 +130,7 @@ func (x vector) evidence(t *testing.T) policy.Evidence {
 		e.Transport = policy.EOFClean
 	}
 	e.Proven = end.final || end.proven && !alive
+	e.Refused = e.Proven && end.refused
 	return e
 }
 

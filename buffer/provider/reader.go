@@ -32,6 +32,7 @@ type Mark struct {
 // Verdict sums up what was read.
 type Verdict struct {
 	Proven  bool     // the provider's own proof of the end was seen
+	Refused bool     // of a proven end: the answer was refused or filtered, as the note policy says
 	Notes   []string // of a proven end: proof_weak, usage_missing, policy
 	Failure []byte   // the error as the provider sent it: JSON, less the framing; nil where none came
 	// FailureChunk is the chunk that the error came in. It also holds what the framing says of the
@@ -159,6 +160,7 @@ func (r *Reader) Verdict(clean bool) Verdict {
 		v.Notes = append(v.Notes, noteUsage)
 	}
 	if r.policy {
+		v.Refused = true
 		v.Notes = append(v.Notes, notePolicy)
 	}
 	return v
