@@ -73,6 +73,7 @@ type Reader struct {
 	decoded  []byte // the inner event of an invoke
 	unframed []byte // a body that does not come in the framing it was announced in, so far
 	judged   bool   // that body was judged, or is past judging
+	lined    bool   // it is one JSON value a line, and unframed is the line that is not whole yet
 	whole    bool   // the body is one answer in one piece
 }
 
