@@ -3,6 +3,7 @@ package buffer
 import (
 	"context"
 	"io"
+	"net/http"
 	"sync"
 
 	"github.com/spool-dev/spool/buffer/frame"
@@ -36,6 +37,17 @@ type head struct {
 
 // success reports whether the status is one under which content may come.
 func (h *head) success() bool { return h.Status >= 200 && h.Status < 300 }
+
+// dated is the head's header with a Date: that of its arrival where the provider gave none, as RFC 9110,
+// section 6.6.1, has it. A date in Retry-After is measured against it.
+func (h *head) dated() http.Header {
+	if h.Header.Get("Date") != "" {
+		return h.Header
+	}
+	dated := h.Header.Clone()
+	dated.Set("Date", h.Received.UTC().Format(http.TimeFormat))
+	return dated
+}
 
 // receive sends the run's request and passes on what comes, in order, until the body ends or ctx does. It
 // owns the body.

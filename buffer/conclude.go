@@ -235,10 +235,11 @@ func (e *ending) evidence() policy.Evidence {
 		RequestSent: e.row.RequestBytes > 0 || e.head != nil,
 		ToolStarted: e.verdict.ToolStarted,
 		Proven:      e.verdict.Proven,
+		Refused:     e.verdict.Refused,
 		Delivered:   e.delivered,
 	}
 	if e.head != nil {
-		ev.Header = e.head.Header
+		ev.Header = e.head.dated()
 		ev.Body = e.body
 		if e.head.success() {
 			ev.Body = e.verdict.FailureChunk

@@ -51,6 +51,20 @@ func TestRetry_WaitsAsLongAsAsked(t *testing.T) {
 	})
 }
 
+// A date in Retry-After counts from the answer's arrival where the answer has no Date.
+func TestRetry_WaitsUntilADateWithoutADate(t *testing.T) {
+	bubble(t, func(r *rig) {
+		until := time.Now().Add(9 * time.Second).Truncate(time.Second)
+		r.fake.Script("primary", []fakellm.Op{refusal(429, "Retry-After", until.UTC().Format(http.TimeFormat))}, whole("a "))
+		run := r.do(r.call())
+		r.wantState(run, buffer.Completed, "")
+		r.wantSends(2)
+		if at := r.sends()[1].At; at.Before(until) {
+			r.Errorf("sent again %s too early, hint %s", until.Sub(at), run.Attempts[0].Hint)
+		}
+	})
+}
+
 // Without a hint the ceiling of the backoff doubles, and stays at 8 s.
 func TestRetry_BackoffDoubles(t *testing.T) {
 	bubble(t, func(r *rig) {

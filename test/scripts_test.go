@@ -2,12 +2,10 @@ package test
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/spool-dev/spool/api/wire"
 	"github.com/spool-dev/spool/buffer"
+	"github.com/spool-dev/spool/buffer/frame"
 	"github.com/spool-dev/spool/buffer/provider"
 	"github.com/spool-dev/spool/test/fakellm"
 	"github.com/spool-dev/spool/test/rig"
@@ -23,21 +22,31 @@ import (
 
 // Every scripted failure of a provider, end to end: what the ledger, the run and the client say.
 func TestScripts_EndAsTheyShould(t *testing.T) {
-	path := cmp.Or(os.Getenv("SPOOL_PROVIDER_SCRIPTS"), filepath.Join("testdata", "provider-scripts.json"))
+	files := []string{"testdata/provider-scripts.json", "testdata/provider-scripts-edges.json"}
+	if foreign := os.Getenv("SPOOL_PROVIDER_SCRIPTS"); foreign != "" {
+		files = []string{foreign}
+	}
+	for _, path := range files {
+		for _, bug := range loadBugs(t, path) {
+			t.Run(bug.ID, func(t *testing.T) {
+				t.Parallel()
+				playBug(t, bug)
+			})
+		}
+	}
+}
+
+func loadBugs(t *testing.T, path string) []fakellm.Bug {
+	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bugs, err := fakellm.ParseBugs(b)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", path, err)
 	}
-	for _, bug := range bugs {
-		t.Run(bug.ID, func(t *testing.T) {
-			t.Parallel()
-			playBug(t, bug)
-		})
-	}
+	return bugs
 }
 
 // calls are how each protocol of the scripts is asked for a stream.
@@ -160,6 +169,9 @@ func checkClient(t *testing.T, g *rig.Rig, bug fakellm.Bug, run buffer.Run, resp
 		}
 		return
 	}
+	if run.State != buffer.Failed {
+		checkBytes(t, bug, run, stored.Body)
+	}
 	switch run.State {
 	case buffer.Completed:
 		if err != nil || !bytes.Equal(body, stored.Body) {
@@ -173,7 +185,8 @@ func checkClient(t *testing.T, g *rig.Rig, bug fakellm.Bug, run buffer.Run, resp
 		if (err == nil) != own {
 			t.Errorf("an interrupted answer (%s) ended with %v", run.Reason, err)
 		}
-		if told := bytes.TrimPrefix(body, stored.Body); own != (len(told) == 0) {
+		silent := own || !hasErrorEvent(resp)
+		if told := bytes.TrimPrefix(body, stored.Body); silent != (len(told) == 0) {
 			t.Errorf("told %q beyond the provider's bytes, reason %s", told, run.Reason)
 		}
 	case buffer.Failed:
@@ -192,6 +205,67 @@ func checkClient(t *testing.T, g *rig.Rig, bug fakellm.Bug, run buffer.Run, resp
 	if run.State != buffer.Failed && strings.Count(string(body), `"role":"assistant"`) > 1 && bug.Protocol == "openai_chat" {
 		t.Error("the role came twice: an attempt before the content can be seen")
 	}
+}
+
+// hasErrorEvent reports whether an answer's framing has an event that tells of an interruption. Where it has
+// none, the abort says it alone (docs/protocol.md, section 3).
+func hasErrorEvent(resp *http.Response) bool {
+	switch frame.Detect(resp.Header.Get("Content-Type"), true) {
+	case frame.SSE, frame.NDJSON, frame.AWS:
+		return true
+	}
+	return false
+}
+
+// checkBytes holds what is stored against what the script of the last attempt wrote: a beginning of it, and
+// all of it where the answer ended properly and nothing but its end has ended the reading.
+func checkBytes(t *testing.T, bug fakellm.Bug, run buffer.Run, stored []byte) {
+	t.Helper()
+	last := run.Attempts[len(run.Attempts)-1]
+	answers, n := bug.Primary, -1
+	if last.Route == "fallback" {
+		answers = bug.Fallback
+	}
+	for _, a := range run.Attempts {
+		if a.Route == last.Route {
+			n++
+		}
+	}
+	written, whole, ok := scripted(answers[min(n, len(answers)-1)])
+	if !ok {
+		return
+	}
+	if !bytes.HasPrefix(written, stored) || whole && run.State == buffer.Completed && len(written) != len(stored) {
+		t.Errorf("stored are %d bytes %.300q, the provider wrote %d bytes %.300q", len(stored), stored, len(written), written)
+	}
+}
+
+// scripted is the body that an answer's ops write, and whether it ends properly and without a wait. It is not
+// ok where the body cannot be told from the ops alone.
+func scripted(ops []fakellm.Op) (body []byte, whole, ok bool) {
+	for _, op := range ops {
+		switch op.Kind {
+		case "json":
+			return op.Data, true, true
+		case "head":
+			if op.Framing == "raw" || len(op.Headers["content-encoding"]) > 0 {
+				return nil, false, false
+			}
+			ok = true
+		case "data", "cut":
+			if !ok {
+				return nil, false, false
+			}
+			body = append(body, op.Data...)
+		case "repeat":
+			body = append(body, bytes.Repeat(op.Data, op.Count)...)
+		case "hang":
+			return body, false, ok
+		case "end", "done":
+			return body, true, ok
+		}
+	}
+	return body, false, ok
 }
 
 // statusIn is the status that the script's prose names; 0 for none.

@@ -3,8 +3,6 @@ package policy
 import (
 	"bytes"
 	"iter"
-
-	"github.com/tidwall/gjson"
 )
 
 // event is one piece of an answer that may hold an error: the data of an SSE event, a line of
@@ -110,27 +108,6 @@ func cutField(line []byte) (field string, value []byte) {
 		return "", nil
 	}
 	return string(name), bytes.TrimPrefix(value, []byte(" "))
-}
-
-// refused reports whether an answer that ended properly was a refusal.
-func refused(body []byte) bool {
-	for e := range events(body) {
-		o := gjson.ParseBytes(e.data)
-		if o.Get("promptFeedback.blockReason").String() != "" {
-			return true
-		}
-		for _, path := range []string{
-			"choices.#.finish_reason", "candidates.#.finishReason", "delta.stop_reason", "stop_reason", "stopReason",
-			"response.incomplete_details.reason", "incomplete_details.reason",
-		} {
-			for _, reason := range o.Get(path).Array() {
-				if refusals[fold(reason.String())] {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // isPage reports whether a body is an HTML or XML page.

@@ -18,6 +18,7 @@ type Evidence struct {
 	RequestSent bool // some byte of the request was written
 	ToolStarted bool // a hosted tool had begun to run
 	Proven      bool // the protocol's own end of the answer was seen, and no error before it
+	Refused     bool // of a proven end: the provider or its model declined to answer, or to go on
 	Delivered   bool // content was committed: somebody may have seen it
 }
 
@@ -65,7 +66,7 @@ func (v Verdict) CountsAgainstRoute() bool {
 func Classify(e Evidence) Verdict {
 	v := Verdict{Status: e.Status, Transport: e.Transport, Proven: e.Proven, Delivered: e.Delivered}
 	f, found := e.fault()
-	v.InBand = found && !failed(e.Status) && e.Status != 0
+	v.InBand = found && !failed(e.Status)
 	v.Class = e.class(f, found)
 	if v.Class == None || e.Proven {
 		v.Sent = e.sent(v)
@@ -87,8 +88,9 @@ func Classify(e Evidence) Verdict {
 	return v
 }
 
-// failed reports whether a status is that of a failure.
-func failed(status int) bool { return status >= 300 }
+// failed reports whether a status is that of a failure: a final one outside 2xx, or an interim one, such as
+// 101, that an answer ended with. 0, where no response line was read, says nothing.
+func failed(status int) bool { return status != 0 && (status < 200 || status >= 300) }
 
 // fault is the error that the evidence holds, if any.
 func (e Evidence) fault() (fault, bool) {
@@ -107,7 +109,7 @@ func (e Evidence) fault() (fault, bool) {
 
 func (e Evidence) class(f fault, found bool) Class {
 	switch {
-	case e.Proven && refused(e.Body):
+	case e.Proven && e.Refused:
 		return Policy
 	case e.Proven:
 		return None
@@ -129,7 +131,7 @@ func (e Evidence) isPage() bool {
 	return isPage(e.Body) || !e.Delivered && strings.HasPrefix(strings.ToLower(e.Header.Get("Content-Type")), "text/html")
 }
 
-// class is the table of section 4, in its order. A status below 300 says nothing.
+// class is the table of section 4, in its order. The status of a success says nothing.
 func (f fault) class(status int) Class {
 	if !failed(status) {
 		status = 0

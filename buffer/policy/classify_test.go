@@ -66,7 +66,7 @@ func TestClassify_StatusAlone(t *testing.T) {
 		Rate:      {429},
 		Transient: {408, 409, 425, 502, 503, 504, 520, 521, 522, 523, 524, 525, 526, 527, 529},
 		Request:   {400, 404, 405, 410, 413, 415, 422},
-		Unknown:   {301, 307, 418, 451, 500, 501, 505, 530},
+		Unknown:   {101, 199, 301, 307, 418, 451, 500, 501, 505, 530},
 	} {
 		for _, status := range statuses {
 			if v := Classify(answer(status, "")); v.Class != class {
@@ -93,6 +93,7 @@ func TestClassify_Sent(t *testing.T) {
 		{"our own limit", Evidence{Transport: LocalLimit}, NotSent},
 		{"written, no answer", Evidence{Transport: Reset, RequestSent: true}, SentUnknown},
 		{"silent", Evidence{Transport: HeaderTimeout, RequestSent: true}, SentUnknown},
+		{"101", answer(101, ""), SentUnknown},
 		{"301", answer(301, ""), WasRefused},
 		{"400", answer(400, ""), WasRefused},
 		{"408", answer(408, ""), SentUnknown},
@@ -144,21 +145,18 @@ func TestClassify_Alive(t *testing.T) {
 }
 
 func TestClassify_Proven(t *testing.T) {
-	for body, want := range map[string]Class{
-		`data: {"choices":[{"finish_reason":"stop"}]}` + "\n\n":                                                 None,
-		`data: {"choices":[{"finish_reason":"content_filter"}]}` + "\n\n":                                       Policy,
-		`data: {"type":"message_delta","delta":{"stop_reason":"refusal"}}` + "\n\n":                             Policy,
-		`[{"candidates":[{"finishReason":"SAFETY"}]}]`:                                                          Policy,
-		`data: {"response":{"incomplete_details":{"reason":"content_filter"}},"type":"response.incomplete"}`:    Policy,
-		`data: {"response":{"incomplete_details":{"reason":"max_output_tokens"}},"type":"response.incomplete"}`: None,
-		`{"output":{},"stopReason":"guardrail_intervened"}`:                                                     Policy,
-		`{"choices":[{"finish_reason":"length","message":{"content":"finish_reason: content_filter"}}]}`:        None,
-	} {
-		e := answer(200, body)
-		e.Proven, e.Transport = true, EOFUnexpected
-		if v := Classify(e); v.Class != want {
-			t.Errorf("%s: class %q, want %q", body, v.Class, want)
-		}
+	e := answer(200, `data: {"error":{"code":"server_error"}}`+"\n\n")
+	e.Proven, e.Transport = true, EOFUnexpected
+	if v := Classify(e); v.Class != None {
+		t.Errorf("class %q of an answer that proved its end", v.Class)
+	}
+	e.Refused = true
+	if v := Classify(e); v.Class != Policy {
+		t.Errorf("class %q of a refusal", v.Class)
+	}
+	e.Proven = false
+	if v := Classify(e); v.Class != Transient {
+		t.Errorf("class %q of a refusal without its end", v.Class)
 	}
 }
 

@@ -51,12 +51,6 @@ var vague = set("invalid_request_error", "INVALID_ARGUMENT", "FAILED_PRECONDITIO
 var overloads = set("overloaded_error", "overloaded", "server_is_overloaded", "engine_overloaded",
 	"engine_overloaded_error")
 
-// refusals are the reasons of an end by which a provider, or its model, declines to go on. Such an
-// answer is complete.
-var refusals = set("content_filter", "content_filtered", "refusal", "guardrail", "guardrail_intervened",
-	"SAFETY", "IMAGE_SAFETY", "PROHIBITED_CONTENT", "IMAGE_PROHIBITED_CONTENT", "BLOCKLIST", "SPII",
-	"RECITATION", "IMAGE_RECITATION", "MODEL_ARMOR", "sensitive", "error_toxic")
-
 // modelStreamError is Bedrock's wrapper: the model's own status is in originalStatusCode.
 const modelStreamError = "modelstreamerror"
 

@@ -118,8 +118,10 @@ func (s Situation) billed(a Action) Billed {
 // route's last attempt: the provider's own, or the one that stands for an error without one.
 func FailStatus(v Verdict) int {
 	switch {
-	case failed(v.Status):
+	case v.Status >= 300:
 		return v.Status
+	case v.Status != 0 && v.Status < 200: // no answer can be given under it
+		return http.StatusBadGateway
 	case v.Silent():
 		return http.StatusGatewayTimeout
 	case v.Local():

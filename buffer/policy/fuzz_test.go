@@ -14,6 +14,7 @@ func FuzzClassify(f *testing.F) {
 	f.Add(429, "none", "1e300", `[{"error":{"details":[{"retryDelay":"3.5s"}]}}]`, true, false)
 	f.Add(200, "eof_clean", "", "event: error\r\ndata: {\"type\":\"error\"}\r\n\r\n{\"error\":", true, true)
 	f.Add(0, "reset", "-1", "", true, false)
+	f.Add(196, "none", "", "", true, true)
 	f.Add(200, "open", "NaN", awsMessage(`{"bytes":"e30="}`, ":message-type", "event"), true, false)
 	f.Add(200, "eof_clean", "", awsMessage(`{}`, ":message-type", "exception", ":exception-type", "x"), true, false)
 	f.Fuzz(func(t *testing.T, status int, transport, retryAfter, body string, sent, delivered bool) {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"regexp"
@@ -134,14 +135,14 @@ func googleDelay(v gjson.Result) time.Duration {
 	return number(seconds, time.Second)
 }
 
-// number reads a decimal count of units. What is no number, not positive or not finite is 0.
+// number reads a decimal count of units. What is no number or not positive is 0.
 func number(value string, unit time.Duration) time.Duration {
 	value = strings.TrimSpace(value)
 	if len(value) > 64 || strings.Trim(value, "0123456789.+-eE") != "" {
 		return 0
 	}
 	n, err := strconv.ParseFloat(value, 64)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // what is too large to be held is long all the same
 		return 0
 	}
 	return floated(n * float64(unit))

@@ -52,7 +52,8 @@ func TestHint_FirstFormThatMakesSense(t *testing.T) {
 		{"infinite", map[string]string{"retry-after": "Inf"}, ``, 0},
 		{"hexadecimal", map[string]string{"retry-after": "0x10p1"}, ``, 0},
 		{"too large for a duration", map[string]string{"retry-after": "1e300"}, ``, maxHint},
-		{"too large for a float", map[string]string{"retry-after": "1e999"}, ``, 0},
+		{"too large for a float", map[string]string{"retry-after": "1e999"}, ``, maxHint},
+		{"too small for a float", map[string]string{"retry-after": "-1e999"}, ``, 0},
 		{"negative RetryInfo", nil, `{"error":{"details":[{"retryDelay":"-3s"}]}}`, 0},
 		{"negative reset", map[string]string{"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "-3s"}, ``, 0},
 	} {

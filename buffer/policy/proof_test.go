@@ -15,6 +15,7 @@ type ending struct {
 	proven  bool   // proof, if the body ends here
 	failure []byte // the chunk that holds the provider's error
 	tool    bool
+	refused bool // the proof is a refusal's
 }
 
 // readEnding reads an answer as the drain does: cut into chunks, then read in its dialect.
@@ -33,6 +34,7 @@ func readEnding(t *testing.T, d provider.Dialect, e policy.Evidence) ending {
 	clean := e.Transport == policy.EOFClean || e.Transport == policy.NoFault
 	v := reader.Verdict(clean)
 	end.proven, end.failure, end.tool = v.Proven, v.FailureChunk, v.ToolStarted
+	end.refused = v.Refused
 	return end
 }
 

@@ -56,13 +56,17 @@ type vector struct {
 // is overlooked.
 var checked = []string{"expect_class", "expect_action", "expect_delay_ms_min", "expect_maybe_billed"}
 
-// loadVectors reads the file that SPOOL_POLICY_VECTORS names, else the project's own.
-func loadVectors(t *testing.T) []vector {
+// vectors are those of the file that SPOOL_POLICY_VECTORS names, else the project's own.
+func vectors(t *testing.T) []vector {
 	t.Helper()
-	path := os.Getenv("SPOOL_POLICY_VECTORS")
-	if path == "" {
-		path = "testdata/policy.json"
+	if path := os.Getenv("SPOOL_POLICY_VECTORS"); path != "" {
+		return loadVectors(t, path)
 	}
+	return append(loadVectors(t, "testdata/policy.json"), loadVectors(t, "testdata/policy-edges.json")...)
+}
+
+func loadVectors(t *testing.T, path string) []vector {
+	t.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -130,6 +134,7 @@ func (x vector) evidence(t *testing.T) policy.Evidence {
 		e.Transport = policy.EOFClean
 	}
 	e.Proven = end.final || end.proven && !alive
+	e.Refused = e.Proven && end.refused
 	return e
 }
 
@@ -167,7 +172,7 @@ func (x vector) fromChunk(t *testing.T) policy.Class {
 }
 
 func TestVectors(t *testing.T) {
-	for _, x := range loadVectors(t) {
+	for _, x := range vectors(t) {
 		t.Run(x.Name, func(t *testing.T) {
 			v := policy.Classify(x.evidence(t))
 			d := policy.Decide(x.situation(v))

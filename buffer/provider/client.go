@@ -122,6 +122,7 @@ type Answer struct {
 	// chunked terminator, END_STREAM. A body that is delimited by the close of its connection proves
 	// nothing.
 	ProvesEnd bool
+	Received  time.Time // when the head came
 }
 
 // Open sends one request and returns the answer's head. The request and its body live until ctx
@@ -159,6 +160,7 @@ func (c *Client) Open(ctx context.Context, s Send, w *Wire) (*Answer, error) {
 		Header:    resp.Header,
 		Body:      plainBody(resp.Header, &stamped{ReadCloser: resp.Body, w: w}),
 		ProvesEnd: !delimitedByClose,
+		Received:  time.Now(),
 	}, nil
 }
 

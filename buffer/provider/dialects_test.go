@@ -202,6 +202,17 @@ func TestReader_Ollama(t *testing.T) {
 		rows[i].kind = frame.NDJSON
 	}
 	checkAll(t, Ollama, rows)
+
+	const end = `{"done":true,"eval_count":2}`
+	checkAll(t, Ollama, []reading{
+		{name: "announced as JSON", kind: frame.JSONArray, chunks: []string{hello + end + "\n"}, marks: "cF", clean: "proven", cut: "proven"},
+		{name: "announced as JSON, no last line end", kind: frame.JSONArray, chunks: []string{hello + end}, marks: "cF", clean: "proven", cut: "proven"},
+		{name: "announced as JSON, no end", kind: frame.JSONArray, chunks: []string{hello + "\n" + hello}, marks: "c", clean: "open", cut: "open"},
+		{name: "announced as JSON, an error", kind: frame.JSONArray, chunks: []string{hello + `{"error":"boom"}`}, marks: "!", clean: "failed", cut: "failed"},
+		{name: "announced as text", kind: frame.Opaque, chunks: []string{hello[:9], hello[9:], hello + end[:5], end[5:]}, marks: "- c c F", clean: "proven", cut: "proven"},
+		{name: "announced as text, then half a line", kind: frame.Opaque, chunks: []string{hello + hello, hello[:9]}, marks: "c -", clean: "open", cut: "open"},
+		{name: "lines that are none of the dialect", kind: frame.Opaque, chunks: []string{"{\"a\":1}\n{\"a\":2}\n"}, marks: "c", clean: "proven proof_weak", cut: "open"},
+	})
 }
 
 func awsEvent(name, payload string) string {

@@ -101,7 +101,7 @@ func said(v gjson.Result) string {
 // refusals are the reasons, in any dialect, that say that the answer was withheld or ended for what
 // it says.
 var refusals = []string{
-	"content_filter", "content_filtered", "refusal", "guardrail_intervened", "safety", "sensitive",
+	"content_filter", "content_filtered", "refusal", "guardrail", "guardrail_intervened", "safety", "sensitive",
 	"recitation", "blocklist", "prohibited_content", "spii", "model_armor", "error_toxic",
 	"image_safety", "image_prohibited_content", "image_recitation",
 }

@@ -32,6 +32,7 @@ type Mark struct {
 // Verdict sums up what was read.
 type Verdict struct {
 	Proven  bool     // the provider's own proof of the end was seen
+	Refused bool     // of a proven end: the answer was refused or filtered, as the note policy says
 	Notes   []string // of a proven end: proof_weak, usage_missing, policy
 	Failure []byte   // the error as the provider sent it: JSON, less the framing; nil where none came
 	// FailureChunk is the chunk that the error came in. It also holds what the framing says of the
@@ -72,6 +73,7 @@ type Reader struct {
 	decoded  []byte // the inner event of an invoke
 	unframed []byte // a body that does not come in the framing it was announced in, so far
 	judged   bool   // that body was judged, or is past judging
+	lined    bool   // it is one JSON value a line, and unframed is the line that is not whole yet
 	whole    bool   // the body is one answer in one piece
 }
 
@@ -159,6 +161,7 @@ func (r *Reader) Verdict(clean bool) Verdict {
 		v.Notes = append(v.Notes, noteUsage)
 	}
 	if r.policy {
+		v.Refused = true
 		v.Notes = append(v.Notes, notePolicy)
 	}
 	return v

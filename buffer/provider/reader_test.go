@@ -139,6 +139,13 @@ func TestReader_VerdictFacts(t *testing.T) {
 			t.Errorf("failure %s in %q", v.Failure, v.FailureChunk)
 		}
 	})
+	t.Run("an error that came in several reads is kept whole", func(t *testing.T) {
+		first, second := `{"error":{"message":"slow`, ` down","code":"rate_limit_exceeded"}}`
+		v := read(OpenAIChat, frame.Opaque, first, second)
+		if string(v.Failure) != first+second || string(v.FailureChunk) != first+second {
+			t.Errorf("failure %s in %q", v.Failure, v.FailureChunk)
+		}
+	})
 	t.Run("an exception's type is in its chunk", func(t *testing.T) {
 		chunk := string(appendMessage(nil, []byte(`{"message":"slow"}`), ":message-type", "exception", ":exception-type", "throttlingException"))
 		v := read(Bedrock, frame.AWS, chunk)

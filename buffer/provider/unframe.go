@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -27,14 +28,16 @@ func (r *Reader) readSSE(chunk []byte) Mark {
 // readLines reads events between which the provider forgot the blank line.
 func (r *Reader) readLines(chunk []byte, name string) Mark {
 	var sum Mark
-	eachData(chunk, func(data string) {
-		m := r.readData(name, data)
-		sum.Content = sum.Content || m.Content
-		sum.Finish = sum.Finish || m.Finish
-		sum.Final = sum.Final || m.Final
-		sum.Failed = sum.Failed || m.Failed
-	})
+	eachData(chunk, func(data string) { sum.add(r.readData(name, data)) })
 	return sum
+}
+
+// add makes m the mark of a chunk that holds one more event.
+func (m *Mark) add(next Mark) {
+	m.Content = m.Content || next.Content
+	m.Finish = m.Finish || next.Finish
+	m.Final = m.Final || next.Final
+	m.Failed = m.Failed || next.Failed
 }
 
 // readStray reads bytes that stand in an SSE stream and are none of it. Some providers answer with
@@ -144,6 +147,12 @@ func (r *Reader) readJSON(text string) Mark {
 // readUnframed reads a piece of a body whose framing is not known. What begins like JSON or like a
 // page is held until it can be judged; everything else is content as it comes.
 func (r *Reader) readUnframed(chunk []byte) Mark {
+	if r.judged && r.whole && !r.final && r.failure == nil && bytes.HasPrefix(bytes.TrimLeft(chunk, " \t\r\n"), []byte("{")) {
+		r.whole, r.lined = false, true // the whole answer was but the first line
+	}
+	if r.lined {
+		return r.readJSONLines(chunk)
+	}
 	if r.judged || r.kind == frame.Opaque && r.dialect == Generic && !r.stream {
 		return r.passed(len(chunk))
 	}
@@ -157,15 +166,48 @@ func (r *Reader) readUnframed(chunk []byte) Mark {
 	switch {
 	case page || json && closes(text) && valid(text):
 		r.judged = true
+		r.chunk = r.unframed // an error in it may have come in several chunks
 		m := r.readWhole(text)
 		r.unframed = nil
 		return m
+	case json && lined(text):
+		r.judged, r.lined = true, true
+		return r.readJSONLines(nil)
 	case (json || !sure) && len(r.unframed) < maxUnframed:
 		return Mark{}
 	}
 	n := len(r.unframed)
 	r.judged, r.unframed = true, nil
 	return r.passed(n)
+}
+
+// lined reports whether text begins with a line that is a JSON object by itself, and goes on: NDJSON that
+// was announced as something else.
+func lined(text string) bool {
+	line, rest, _ := strings.Cut(text, "\n")
+	line = strings.TrimSpace(line)
+	return rest != "" && line[0] == '{' && closes(line) && valid(line)
+}
+
+// readJSONLines reads the lines that are whole by now. The last one may lack its end.
+func (r *Reader) readJSONLines(chunk []byte) Mark {
+	r.unframed = append(r.unframed, chunk...)
+	var sum Mark
+	for len(r.unframed) > 0 {
+		line, rest, ended := bytes.Cut(r.unframed, []byte("\n"))
+		text := strings.TrimSpace(strings.TrimPrefix(view(line), "\ufeff"))
+		if !ended && !(text != "" && closes(text) && valid(text)) {
+			break
+		}
+		r.chunk = line
+		sum.add(r.readData("", text))
+		r.unframed = rest
+	}
+	if n := len(r.unframed); n >= maxUnframed {
+		r.lined, r.unframed = false, nil
+		sum.add(r.passed(n))
+	}
+	return sum
 }
 
 // closes reports whether text could be a whole JSON value: a cheap question before the dear one.
