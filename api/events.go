@@ -66,7 +66,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 		t.reached(t.next)
 		e.tails = append(e.tails, t)
 	}
-	defer e.close()
 	defer e.out.hurry() // the server still has the end of the body to write
 	if !e.begin() {
 		return nil
@@ -75,14 +74,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 	defer stop()
 	e.serve(ctx)
 	return nil
-}
-
-func (e *eventStream) close() {
-	for _, t := range e.tails {
-		if t.Cursor != nil {
-			t.Close()
-		}
-	}
 }
 
 // eventTail is one run of an event stream. The first part belongs to the goroutine that pulls it,
@@ -208,6 +199,9 @@ func (e *eventStream) serve(ctx context.Context) {
 				return
 			}
 			e.tell(n)
+			if n.page.Recycle != nil {
+				n.page.Recycle() // it is in the blocks
+			}
 			written = n.written
 		case at := <-quiet.C:
 			e.blocks.event("heartbeat", "", wire.Heartbeat{Time: at.UTC()})
@@ -230,6 +224,7 @@ func (e *eventStream) serve(ctx context.Context) {
 // pull hands over what there is of one run and what comes, until its end. It takes both bells before
 // it reads.
 func (e *eventStream) pull(ctx context.Context, t *eventTail, feed chan<- news) {
+	defer t.Close()
 	for {
 		phase, moved := e.server.Runs.WatchPhase(t.Run.ID)
 		changed, stop := t.log.Watch(t.Run.ID)
@@ -267,11 +262,11 @@ func (e *eventStream) pull(ctx context.Context, t *eventTail, feed chan<- news) 
 // look is one look at a run.
 func (e *eventStream) look(ctx context.Context, t *eventTail, phase string) news {
 	n := news{tail: t}
-	page, err := t.Poll(ctx)
-	n.page, n.err = *page, err // whoever takes it may do so while the next one is read
+	_, n.err = t.Poll(ctx)
 	if t.Shares() {
 		n.written = make(chan struct{})
 	}
+	n.page = t.Take() // it is written while the next one is read
 	if n.err != nil {
 		return n
 	}

@@ -84,6 +84,14 @@ func (c *Cursor) Within(ctx context.Context, d time.Duration) (*buffer.Page, err
 // Poll is Next without the wait: an empty page where nothing is there yet.
 func (c *Cursor) Poll(ctx context.Context) (*buffer.Page, error) { return &c.page, c.read(ctx) }
 
+// Take makes the page that was given last the caller's: it stays good beyond the cursor's next call, for
+// another goroutine, until the caller recycles it.
+func (c *Cursor) Take() buffer.Page {
+	page := c.page
+	c.page = buffer.Page{}
+	return page
+}
+
 // next takes the bell, then reads, then waits: a commit between the read and the wait has rung the
 // bell already.
 func (c *Cursor) next(ctx context.Context, until time.Time) (*buffer.Page, error) {
