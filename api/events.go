@@ -66,7 +66,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 		t.reached(t.next)
 		e.tails = append(e.tails, t)
 	}
-	defer e.close()
 	defer e.out.hurry() // the server still has the end of the body to write
 	if !e.begin() || r.Method == http.MethodHead {
 		return nil
@@ -75,14 +74,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who reader, foll
 	defer stop()
 	e.serve(ctx)
 	return nil
-}
-
-func (e *eventStream) close() {
-	for _, t := range e.tails {
-		if t.Cursor != nil {
-			t.Close()
-		}
-	}
 }
 
 // eventTail is one run of an event stream. The first part belongs to the goroutine that pulls it,
@@ -233,6 +224,7 @@ func (e *eventStream) serve(ctx context.Context) {
 // pull hands over what there is of one run and what comes, until its end. It takes both bells before
 // it reads.
 func (e *eventStream) pull(ctx context.Context, t *eventTail, feed chan<- news) {
+	defer t.Close()
 	for {
 		phase, moved := e.server.Runs.WatchPhase(t.Run.ID)
 		changed, stop := t.log.Watch(t.Run.ID)

@@ -34,10 +34,10 @@ func (p *Pages) cost(chunks []buffer.Chunk) int64 {
 
 // Hold takes room for as many bytes as somebody has who is no cursor, where there is room now.
 func (p *Pages) Hold(bytes int) (give func(), ok bool) {
-	cost := min(int64(bytes), p.size)
-	if bytes <= PageBytes {
+	if p == nil || bytes <= PageBytes {
 		return func() {}, true
 	}
+	cost := min(int64(bytes), p.size)
 	return func() { p.give(cost) }, p.try(cost)
 }
 

@@ -72,6 +72,15 @@ func TestPages_BoundWhatReadersHold(t *testing.T) {
 	}
 }
 
+func TestPages_NilHoldsWhatIsAskedFor(t *testing.T) {
+	var none *Pages
+	if give, ok := none.Hold(2 * PageBytes); ok {
+		give()
+	} else {
+		t.Error("no bound refuses")
+	}
+}
+
 // Who leaves while it waits takes nothing with it, and a log that fails meanwhile neither.
 func TestPages_LeavingGivesNothingAway(t *testing.T) {
 	left := errors.New("the reader has left")

@@ -288,7 +288,7 @@ func (r reading) pieces(ctx context.Context, key *dataKey, query *sql.Stmt, args
 	defer rows.Close() // again, where all went well
 	for more(chunks) && rows.Next() {
 		var p piece
-		var data sql.RawBytes // which saves one of two copies
+		var data sql.RawBytes // saves one of two copies: the driver makes new memory for each row, which then is the page's
 		if err := rows.Scan(&p.pos, &p.start, &p.sizes, &data, &p.cipher); err != nil {
 			return nil, err
 		}

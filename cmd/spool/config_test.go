@@ -51,6 +51,8 @@ func TestConfig_MistakesAreToldByTheirWholeKeys(t *testing.T) {
 		"{limits: {body: -1, bodies: 5, hold: -1s}, callers: {live: -1}, queue: {wait: -1s}}": {
 			"callers.live", "limits.body", "limits.hold", "queue.wait"},
 		"limits: {body: 10, bodies: 5}":             {"limits.bodies"},
+		"limits: {chunk: 10, pages: 5}":             {"limits.pages"},
+		"limits: {pages: 5}":                        {"limits.pages"},
 		"providers: {runs: {base_url: 'http://x'}}": {"providers.runs"},
 		"providers: {a/b: {base_url: 'http://x'}}":  {"providers.a/b"},
 		"providers: {mine: {base_url: x, dialect: klingon, concurrency: -1, expected: -1s, price: {input: -1, output: .nan}}, other: {}}": {

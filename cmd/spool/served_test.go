@@ -81,13 +81,17 @@ func said(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// asked STATUS PATH makes a request of the running buffer.
+// asked STATUS PATH [PATTERN] makes a request of the running buffer, and looks for the pattern in the answer.
 func asked(ts *testscript.TestScript, _ bool, args []string) {
 	resp, err := http.Get("http://" + ts.Getenv("ADDR") + args[1])
 	ts.Check(err)
-	resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(errors.Join(err, resp.Body.Close()))
 	if strconv.Itoa(resp.StatusCode) != args[0] {
 		ts.Fatalf("%s: %s, want %s", args[1], resp.Status, args[0])
+	}
+	if len(args) > 2 && !matches(ts, args[2], string(body)) {
+		ts.Fatalf("%s: %s", args[1], body)
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,17 +38,7 @@ func TestUpgrade_ToOtherKeys(t *testing.T) {
 		}
 	}
 	configure("a")
-	cmd := exec.Command("spool", "serve", "--config", config, "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "data"))
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	all, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended already, if the test got so far
-	lines := bufio.NewReader(all)
+	cmd, lines := serveConfigured(t, config, filepath.Join(dir, "data"))
 	var where struct{ Address string }
 	if err := json.Unmarshal([]byte(until(t, lines, `"serving"`)), &where); err != nil {
 		t.Fatal(err)

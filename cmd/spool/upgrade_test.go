@@ -70,15 +70,7 @@ func TestSuccessor_AListenerStaysAsItWas(t *testing.T) {
 // Both sockets of systemd go to the new process, which is the main one from then on; the old one ends.
 func TestUpgrade_SystemdFollowsTheMainProcess(t *testing.T) {
 	cmd, addresses, heard := underSystemd(t, "admin", "spool")
-	all, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended already, if the test got so far
-	lines := bufio.NewReader(all)
+	lines := startAndHear(t, cmd)
 	wantHeard(t, heard, ready)
 	if err := cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
@@ -126,17 +118,7 @@ func TestUpgrade_BadSettingsChangeNothing(t *testing.T) {
 		}
 	}
 	write("ttl: 1h\n")
-	cmd := exec.Command("spool", "serve", "--config", config, "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "data"))
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	all, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended already, if the test got so far
-	lines := bufio.NewReader(all)
+	cmd, lines := serveConfigured(t, config, filepath.Join(dir, "data"))
 	until(t, lines, `"serving"`)
 	write("tttl: 1h\n")
 	if err := cmd.Process.Signal(syscall.SIGUSR2); err != nil {
@@ -152,6 +134,28 @@ func TestUpgrade_BadSettingsChangeNothing(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// serveConfigured starts a buffer with a configuration and a data folder. lines are what it says.
+func serveConfigured(t *testing.T, config, data string) (cmd *exec.Cmd, lines *bufio.Reader) {
+	t.Helper()
+	cmd = exec.Command("spool", "serve", "--config", config, "--listen", "127.0.0.1:0", "--data", data)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	return cmd, startAndHear(t, cmd)
+}
+
+// startAndHear starts a process, which ends with the test at the latest. lines are what it says on stderr.
+func startAndHear(t *testing.T, cmd *exec.Cmd) (lines *bufio.Reader) {
+	t.Helper()
+	all, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended already, if the test got so far
+	return bufio.NewReader(all)
 }
 
 // until reads to the line that holds text.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -109,4 +110,60 @@ func everything(a rig.Answer, neutral *strings.Replacer) string {
 	h.Del("X-Request-Id")
 	h.Del("Content-Length") // of a text that names what was asked for
 	return neutral.Replace(fmt.Sprintf("%d %v %s %v", a.Status, h, a.Body, a.Err))
+}
+
+// Readers of two runs in the file at once, some of both on one connection, get each run's events and no other's.
+func TestIsolation_ReplaysOfEventsAtOnceKeepApart(t *testing.T) {
+	const events, together, readers = 10_000, 200, 3
+	dir := t.TempDir()
+	g := rig.New(t, rig.Options{Dir: dir, Plain: true})
+	wants := map[string]string{} // by the path that reads it
+	var ids []string
+	for _, name := range []string{"one", "two"} {
+		parts := make([]string, events/together)
+		var data []string
+		for i := range events {
+			text := fmt.Sprintf(`data: {"choices":[{"index":0,"delta":{"content":"%s %d"}}]}`, name, i)
+			data, parts[i/together] = append(data, text), parts[i/together]+text+"\n\n"
+		}
+		id := told(t, g, "text/event-stream", append(parts, "data: "+stop+"\n\n", "data: [DONE]\n\n")...)
+		var want strings.Builder
+		for i, line := range append(data, "data: "+stop, "data: [DONE]") {
+			fmt.Fprintf(&want, "%s\nid: %s:%d\n\n", line, id, i)
+		}
+		ids, wants["/runs/"+id+"/events"] = append(ids, id), want.String()
+	}
+	fresh := rig.New(t, rig.Options{Dir: dir, Plain: true, Join: true}) // it has nothing in memory
+	var reading sync.WaitGroup
+	for path, want := range wants {
+		for range readers {
+			reading.Go(func() {
+				a := fresh.Do("GET", path, "")
+				_, got, _ := strings.Cut(string(a.Body), "\n") // less the retry
+				if !strings.HasPrefix(got, want) {
+					t.Errorf("%s: %d bytes are not its %d", path, len(got), len(want))
+				}
+			})
+		}
+	}
+	for range readers {
+		reading.Go(func() {
+			a := fresh.Do("GET", "/events?run="+strings.Join(ids, "&run="), "")
+			var of [2]strings.Builder
+			_, got, _ := strings.Cut(string(a.Body), "\n") // less the retry
+			for block := range strings.SplitAfterSeq(got, "\n\n") {
+				for i, id := range ids {
+					if strings.Contains(block, "\nid: "+id+":") && strings.HasPrefix(block, "data: ") {
+						of[i].WriteString(block)
+					}
+				}
+			}
+			for i, id := range ids {
+				if path := "/runs/" + id + "/events"; !strings.HasPrefix(of[i].String(), wants[path]) {
+					t.Errorf("%s beside another: %d bytes are not its %d", path, of[i].Len(), len(wants[path]))
+				}
+			}
+		})
+	}
+	reading.Wait()
 }

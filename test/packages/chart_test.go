@@ -122,6 +122,11 @@ func TestChart_WrongValuesAreRefused(t *testing.T) {
 	}
 }
 
+// A secret that is empty is none, as in the reference of all settings, which is a file to begin with.
+func TestChart_EmptySecretsAreNone(t *testing.T) {
+	render(t, map[string]any{"config": map[string]any{"secret": "", "previous_secret": "", "admin": map[string]any{"key": ""}}})
+}
+
 // render gives the objects by kind, each read strictly: a field that Kubernetes does not know is an error.
 func render(t *testing.T, values map[string]any) map[string][]any {
 	t.Helper()
