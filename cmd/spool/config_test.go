@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -88,9 +89,7 @@ func TestConfig_AnotherKindIsToldByItsWholeKey(t *testing.T) {
 func ofAnotherKind(t reflect.Type, key, before string) map[string]string {
 	all := map[string]string{}
 	merge := func(of reflect.Type, key, before string) {
-		for k, text := range ofAnotherKind(of, key, before) {
-			all[k] = text
-		}
+		maps.Copy(all, ofAnotherKind(of, key, before))
 	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
