@@ -186,7 +186,7 @@ func (r *Reader) readUnframed(chunk []byte) Mark {
 func lined(text string) bool {
 	line, rest, _ := strings.Cut(text, "\n")
 	line = strings.TrimSpace(line)
-	return rest != "" && line[0] == '{' && closes(line) && valid(line)
+	return rest != "" && strings.HasPrefix(line, "{") && closes(line) && valid(line)
 }
 
 // readJSONLines reads the lines that are whole by now. The last one may lack its end.
