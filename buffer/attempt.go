@@ -67,8 +67,10 @@ func (d *drain) receive(ctx context.Context, w *provider.Wire, out *inbox) {
 		return
 	}
 	sc := frame.NewScanner(answer.Body, h.framing, limit)
+	room := 0
 	for {
-		a, size := gather(sc, out.all.share())
+		a, size := gather(sc, out.all.share(), room)
+		room = len(a.chunks)
 		if !out.put(ctx, a) || a.err != nil {
 			return
 		}
@@ -88,7 +90,9 @@ func (d *drain) open(ctx context.Context, w *provider.Wire) (answer *provider.An
 }
 
 // gather waits for one chunk and takes what else is there already, to about most bytes, and says how many.
-func gather(sc *frame.Scanner, most int) (a arrival, size int) {
+// It makes room for so many chunks as came the last time.
+func gather(sc *frame.Scanner, most, room int) (a arrival, size int) {
+	a.chunks = make([][]byte, 0, room)
 	for {
 		chunk, err := sc.Next()
 		if err != nil {

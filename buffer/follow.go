@@ -173,6 +173,9 @@ func (s *stream) take(ctx context.Context, a *arrival) (*ending, error) {
 	if s.head == nil { // the send itself broke
 		return s.end(a.err, noAlarm), nil
 	}
+	if len(s.pending) == 0 {
+		s.pending = a.chunks[:0] // read puts the same chunks there again, one by one
+	}
 	for _, chunk := range a.chunks {
 		if o := s.over(chunk); o != "" { // what came with it depends on reads, what is stored does not
 			return s.end(o, noAlarm), nil

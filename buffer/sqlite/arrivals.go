@@ -13,7 +13,7 @@ import (
 
 // maxArrivals is what the arrivals may take before the oldest of them go into segments, reckoned as
 // the window does.
-const maxArrivals = 2 << 20
+const maxArrivals = 8 << 20
 
 // arrivals knows which rows of the table are still needed. It is the writer's own.
 //
@@ -21,7 +21,7 @@ const maxArrivals = 2 << 20
 //	              gone                   low
 type arrivals struct {
 	limit int64
-	held  int64 // from low on
+	held  int64 // of those that no segment holds yet
 	order []arrival
 	gone  int64 // the rows up to this one are deleted
 	blank int64 // this one holds nothing any more
@@ -33,19 +33,27 @@ type arrival struct {
 	of   *recent
 	id   int64
 	head int64 // of the run, after it
-	cost int64
 }
 
-func (a *arrivals) add(n arrival) {
+func (a *arrivals) add(n arrival, cost int64) {
 	a.order = append(a.order, n)
-	a.held += n.cost
+	a.held += cost
+	n.of.waiting += cost
+}
+
+// settled is told that segments hold all of a run, or that the run is not this owner's any more.
+func (a *arrivals) settled(r *recent) {
+	a.held -= r.waiting
+	r.waiting = 0
 }
 
 // trim drops the rows at the front that a segment holds by now.
 func (a *arrivals) trim() {
 	for len(a.order) > 0 && a.order[0].of.over(a.order[0].head) {
 		a.low = a.order[0].id + 1
-		a.held -= a.order[0].cost
+		if a.order[0].of.gone {
+			a.settled(a.order[0].of)
+		}
 		a.order[0] = arrival{}
 		a.order = a.order[1:]
 	}
@@ -60,12 +68,13 @@ const (
 	tidyRows = 2048
 )
 
-// tidy puts the oldest arrivals into segments when there are too many, and deletes rows that are over.
+// tidy puts the runs of the oldest arrivals into segments when there are too many, and deletes rows that are over.
+// What a run has in segments counts no more, wherever its rows are: so each transaction settles about as much as
+// comes, and runs that began together are not all settled within a few, which would hold up every reader.
 func (t *tx) tidy() error {
 	a := &t.w.arrivals
 	over := a.held - a.limit
-	for i := 0; over > 0 && i < len(a.order) && i < tidyRuns; i++ {
-		over -= a.order[i].cost
+	for i, runs := 0, 0; over > 0 && i < len(a.order) && runs < tidyRuns; i++ {
 		if a.order[i].of.over(a.order[i].head) {
 			continue
 		}
@@ -73,8 +82,10 @@ func (t *tx) tidy() error {
 		if err != nil {
 			return err
 		}
-		if d != nil && d.owner == t.w.owner { // else another process keeps it by now
+		if d != nil && d.owner == t.w.owner && !d.settle { // else another process keeps it by now
 			d.settle = true
+			over -= a.order[i].of.waiting
+			runs++
 		}
 	}
 	if a.low > t.w.arrival && a.blank < t.w.arrival {

@@ -24,10 +24,11 @@ func fixerPragmas(sync string) []string {
 	return []string{busyTimeout, "journal_mode(WAL)", "synchronous(" + sync + ")", "wal_autocheckpoint(0)"}
 }
 
-// writerPragmas gives the write connection 32 MiB of cache: every run that is appended to keeps a
-// page of the index busy, and a page that is pushed out before COMMIT is written twice.
+// writerPragmas gives the write connection 8 MiB of cache. A page that is pushed out before COMMIT is written
+// twice, so it holds what one transaction may write, and few pages more: nothing is appended to again, and pages
+// that are used again soon are still in the processor's own cache.
 func writerPragmas(sync string) []string {
-	return append(fixerPragmas(sync), "foreign_keys(ON)", "cache_size(-32768)")
+	return append(fixerPragmas(sync), "foreign_keys(ON)", "cache_size(-8192)")
 }
 
 func dsn(file string, pragmas []string, params ...string) string {

@@ -47,6 +47,8 @@ type recent struct {
 	stored int64 // the head of what is in segments; what comes after it is in memory
 	age    int64 // of the file, when the owner was last looked up
 	gone   bool
+
+	waiting int64 // what its arrivals are reckoned at that no segment holds yet
 }
 
 // view is what one commit left: chunks are those of run from position first to the head. Its bell is
@@ -149,7 +151,7 @@ func (w *window) publish(d *draft) (*recent, chan struct{}) {
 	r.stored = d.stored
 	old := r.replace(func(v view) *view {
 		// Readers hold shorter slices of the same array; appending behind their ends is invisible to them.
-		return &view{run: &d.run, first: v.first, chunks: append(v.chunks, d.added...), bell: make(chan struct{})}
+		return &view{run: &d.run, first: v.first, chunks: append(doubled(v.chunks, len(d.added)), d.added...), bell: make(chan struct{})}
 	})
 	if len(d.added) > 0 {
 		w.add(share{of: r, chunks: len(d.added), head: d.run.Head, cost: cost(d.added)})
@@ -158,6 +160,15 @@ func (w *window) publish(d *draft) (*recent, chan struct{}) {
 		w.add(share{of: r, cost: runCost + weight(&d.run)})
 	}
 	return r, old.bell
+}
+
+// doubled has room for n more chunks. A run grows in many small steps, for which append alone would copy each
+// chunk about five times.
+func doubled(chunks []buffer.Chunk, n int) []buffer.Chunk {
+	if len(chunks)+n <= cap(chunks) {
+		return chunks
+	}
+	return slices.Grow(chunks, max(n, len(chunks)))
 }
 
 // cost is what is reckoned for chunks.

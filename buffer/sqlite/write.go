@@ -87,7 +87,11 @@ func (d *draft) segments() iter.Seq[piece] {
 		return slices.Values(d.hidden)
 	}
 	return func(yield func(piece) bool) {
-		for rest := slices.Concat(d.arrived, d.added); len(rest) > 0; {
+		rest := d.added
+		if len(d.arrived) > 0 {
+			rest = slices.Concat(d.arrived, d.added)
+		}
+		for len(rest) > 0 {
 			var segment []buffer.Chunk
 			segment, rest = cut(rest)
 			if !yield(pack(segment).encrypt(d.key)) {

@@ -170,8 +170,11 @@ func (w *writer) publish(d *draft) chan struct{} {
 	if d.fresh {
 		r.age = w.age
 	}
+	if d.settle {
+		w.arrivals.settled(r)
+	}
 	if d.arrival > 0 {
-		w.arrivals.add(arrival{of: r, id: d.arrival, head: d.run.Head, cost: cost(d.added)})
+		w.arrivals.add(arrival{of: r, id: d.arrival, head: d.run.Head}, cost(d.added))
 	}
 	return bell
 }
