@@ -18,6 +18,8 @@ const (
 	peerLimit  = 30 * time.Second       // the same, where a stream takes long to make
 	holdLimit  = 2 * time.Minute        // the same, where all of them must be
 	warmUp     = 500 * time.Millisecond // after that
+	fillUp     = 2 * time.Second        // the same, flat out, until what is held on the way is held
+	fillEach   = 6 * time.Millisecond   // … and for each stream
 	settle     = time.Second            // until memory is read
 	loadLimit  = 4 * time.Minute        // for a whole load process
 )
@@ -116,7 +118,7 @@ func (j job) drive(ctx context.Context) (o outcome, err error) {
 	if err := f.opened(ctx, j.Opening+time.Duration(j.Streams)*rampEach); err != nil && !errors.Is(err, errLate) {
 		return o, err
 	}
-	if err := pause(ctx, warmUp); err != nil {
+	if err := pause(ctx, j.warmUp()); err != nil {
 		return o, err
 	}
 	if err := j.window(ctx, &measuring, &o); err != nil {
@@ -126,6 +128,14 @@ func (j job) drive(ctx context.Context) (o outcome, err error) {
 	o.sum(f.clients)
 	o.Allocations = max(0, o.Allocations-asking)
 	return o, nil
+}
+
+// warmUp is how long the clients run before the window begins.
+func (j job) warmUp() time.Duration {
+	if j.Kind == flat {
+		return fillUp + time.Duration(j.Streams)*fillEach
+	}
+	return warmUp
 }
 
 // window counts for as long as a measurement takes.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"os"
 	"runtime"
@@ -32,7 +33,8 @@ type machine struct {
 	Cores    int     `json:"cores"`
 	FlushP50 float64 `json:"flush_p50_us"` // 4 KiB appended and flushed
 	FlushP99 float64 `json:"flush_p99_us"`
-	Others   spread  `json:"others"` // share of the CPUs that unrelated processes took
+	Others   spread  `json:"others"`  // share of the CPUs that unrelated processes took
+	Network  string  `json:"network"` // own: of a namespace with small receive buffers; shared: the machine's
 }
 
 // line is one measure of one scenario over all rounds. The comparisons were made within each round.
@@ -91,6 +93,7 @@ func (r *runner) machine() machine {
 	return machine{
 		System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), CPU: cpuModel(), Cores: runtime.NumCPU(),
 		FlushP50: r.disk.quantile(0.5), FlushP99: r.disk.quantile(0.99), Others: others(r.out),
+		Network: cmp.Or(os.Getenv(networkEnv), "shared"),
 	}
 }
 

@@ -57,7 +57,8 @@ func scenarios() []scenario {
 		{name: "flat1000", kind: flat, streams: 1000, events: flatRun},
 		{name: "paced100", kind: paced, streams: 100, events: pacedRun, rate: paceRate},
 		{name: "paced1000", kind: paced, streams: 1000, events: pacedRun, rate: paceRate},
-		{name: "ttfb", kind: first, streams: 4, events: firstRun},
+		{name: "ttfb1", kind: first, streams: 1, events: firstRun},
+		{name: "ttfb", kind: first, streams: 4, events: firstRun}, // each call waits for the commits of the others
 		{name: "idle", kind: idle, events: 1, hold: true},
 	}
 	for _, runs := range []int{10, 100, 1000, 10_000} {

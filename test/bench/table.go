@@ -40,6 +40,9 @@ func (r *report) print(w io.Writer) error {
 func (m machine) print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s, %s, %d cores (%s); other processes took %.0f %% of them (%.0f to %.0f %%)\n",
 		m.System, m.Go, m.Cores, m.CPU, 100*m.Others.Median, 100*m.Others.Min, 100*m.Others.Max)
+	if m.Network != ownNetwork {
+		fmt.Fprintln(w, "in the machine's own network: flat out, the kernel's buffers grow for what reads slower than the provider writes")
+	}
 	fmt.Fprintf(w, "one flush of this disk (4 KiB appended): p50 %s ms, p99 %s ms\n", figure(m.FlushP50/1000), figure(m.FlushP99/1000))
 }
 
