@@ -45,12 +45,7 @@ func enclosed(ctx context.Context, o options, args []string) error {
 	cmd.Env = append(os.Environ(), networkEnv+"="+ownNetwork)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if uid, gid := os.Getuid(), os.Getgid(); uid != 0 { // who is not root may do so as the root of a user namespace
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: gid, Size: 1}}
-	}
+	cmd.SysProcAttr = newNetwork()
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: no network of its own:", err)
 		return bench(ctx, o)
@@ -60,6 +55,18 @@ func enclosed(ctx context.Context, o options, args []string) error {
 		return errors.New("the process in its own network failed") // and has said why
 	}
 	return errors.Join(err, context.Cause(ctx))
+}
+
+// newNetwork has a process begin in a network namespace of its own. Who is not root may do so as the root of a user
+// namespace.
+func newNetwork() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if uid, gid := os.Getuid(), os.Getgid(); uid != 0 {
+		attr.Cloneflags |= syscall.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{HostID: gid, Size: 1}}
+	}
+	return attr
 }
 
 // settleNetwork makes a new network namespace usable, and its receive buffers small.
