@@ -14,14 +14,16 @@ const (
 	receiveSizes = "4096 131072 131072"
 )
 
-// newNetwork has a process begin in a network namespace of its own. Who is not root may do so as the root of a user
-// namespace.
+// newNetwork has a process begin in a network namespace of its own. Who is not root may do so in a user namespace,
+// and stays who he is: a program that takes itself for root may want to become yet another user, which such a
+// namespace does not have. All that the process needs to settle its network is one capability.
 func newNetwork() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if uid, gid := os.Getuid(), os.Getgid(); uid != 0 {
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
-		attr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
-		attr.GidMappings = []syscall.SysProcIDMap{{HostID: gid, Size: 1}}
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		attr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
 	}
 	return attr
 }
