@@ -57,6 +57,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, os.Args[1:])
+	if status, ok := errors.AsType[exitStatus](err); ok {
+		stop()
+		os.Exit(int(status))
+	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
@@ -84,13 +88,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if os.Getenv(networkEnv) == "" {
-		return enclosed(ctx, o, args)
-	}
-	if err := settleNetwork(); err != nil {
-		return err
-	}
-	return bench(ctx, o)
+	return enclosed(ctx, o, args, bench)
 }
 
 func parse(args []string) (options, error) {

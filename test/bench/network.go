@@ -7,25 +7,36 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
 	// networkEnv is set where the bench has a network of its own.
-	networkEnv  = "SPOOL_BENCH_NETWORK"
-	ownNetwork  = "own"
-	receiveFile = "/proc/sys/net/ipv4/tcp_rmem"
-	// receiveSizes are the least, the first, and the most bytes of a socket's receive buffer.
-	receiveSizes = "4096 131072 131072"
+	networkEnv = "SPOOL_BENCH_NETWORK"
+	ownNetwork = "own"
+	// noNetwork is the status of a bench that was to have one, and has measured nothing without it.
+	noNetwork = 3
 )
 
-// enclosed runs the bench in a network of its own, in which no socket receives ahead more than a little. Left to
-// itself the kernel lets the buffers of a program that reads slower than the provider writes grow to megabytes
-// each, and what the provider does to fill them is taken from the same processors. Where the machine does not
-// permit it the bench runs all the same, and its report says so.
-func enclosed(ctx context.Context, o options, args []string) error {
+// exitStatus is the status of a process that has said itself why it ended.
+type exitStatus int
+
+// Error implements error.
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// enclosed measures in a network of its own, in which no socket receives ahead more than a little. Left to itself
+// the kernel lets the buffers of a program that reads slower than the provider writes grow to megabytes each, and
+// what the provider does to fill them is taken from the same processors. Where the machine does not permit it the
+// bench measures all the same, and its report says so. args are the bench's own.
+func enclosed(ctx context.Context, o options, args []string, measure func(context.Context, options) error) error {
+	if isEnclosed() {
+		if err := settleNetwork(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench: no network of its own:", err)
+			return exitStatus(noNetwork)
+		}
+		return measure(ctx, o)
+	}
 	dir, err := os.MkdirTemp(o.data, "spool-bench-")
 	if err != nil {
 		return err
@@ -41,51 +52,33 @@ func enclosed(ctx context.Context, o options, args []string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, self, append(args, "--spool", o.spool)...)
+	if err := enclose(ctx, self, slices.Concat(args, []string{"--spool", o.spool})); !errors.Is(err, exitStatus(noNetwork)) {
+		return err
+	}
+	return measure(ctx, o)
+}
+
+// isEnclosed says whether this process was started in a network of its own.
+func isEnclosed() bool { return os.Getenv(networkEnv) == ownNetwork }
+
+// enclose runs a program in a network of its own. Where it ends by itself without success the error is its
+// exitStatus, which is noNetwork where the machine does not permit such a network.
+func enclose(ctx context.Context, program string, args []string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), networkEnv+"="+ownNetwork)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.SysProcAttr = newNetwork()
-	if err := cmd.Start(); err != nil {
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its own processes
+	err := errors.ErrUnsupported
+	if cmd.SysProcAttr = newNetwork(); cmd.SysProcAttr != nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: no network of its own:", err)
-		return bench(ctx, o)
+		return exitStatus(noNetwork)
 	}
 	err = cmd.Wait()
-	if _, failed := errors.AsType[*exec.ExitError](err); failed && ctx.Err() == nil {
-		return errors.New("the process in its own network failed") // and has said why
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.Exited() {
+		return exitStatus(ended.ExitCode())
 	}
-	return errors.Join(err, context.Cause(ctx))
-}
-
-// newNetwork has a process begin in a network namespace of its own. Who is not root may do so as the root of a user
-// namespace.
-func newNetwork() *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if uid, gid := os.Getuid(), os.Getgid(); uid != 0 {
-		attr.Cloneflags |= syscall.CLONE_NEWUSER
-		attr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
-		attr.GidMappings = []syscall.SysProcIDMap{{HostID: gid, Size: 1}}
-	}
-	return attr
-}
-
-// settleNetwork makes a new network namespace usable, and its receive buffers small.
-func settleNetwork() error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("network: %w", err)
-	}
-	defer unix.Close(fd)
-	loopback, err := unix.NewIfreq("lo")
-	if err != nil {
-		return fmt.Errorf("network: %w", err)
-	}
-	loopback.SetUint16(unix.IFF_UP)
-	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, loopback); err != nil {
-		return fmt.Errorf("network: raise lo: %w", err)
-	}
-	if err := os.WriteFile(receiveFile, []byte(receiveSizes), 0); err != nil {
-		return fmt.Errorf("network: %w", err)
-	}
-	return nil
+	return err
 }

@@ -21,15 +21,22 @@ func peerScenarios() []scenario {
 	}
 }
 
-// peers measures them in turn, then kills each of their processes in mid-stream.
+// peers measures them in a network of their own.
 func peers(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
 	}
-	if err := installPeers(ctx); err != nil {
-		return err
+	if !isEnclosed() { // there nothing can be fetched
+		if err := installPeers(ctx); err != nil {
+			return err
+		}
 	}
+	return enclosed(ctx, o, append([]string{"peers"}, args...), benchPeers)
+}
+
+// benchPeers measures them in turn, then kills each of their processes in mid-stream.
+func benchPeers(ctx context.Context, o options) error {
 	o.scenarios = peerScenarios()
 	r, drop, err := prepare(ctx, o)
 	if err != nil {

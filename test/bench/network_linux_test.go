@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestNetwork_OfItsOwnIsUsableAndReceivesLittleAhead runs the test below in one.
@@ -49,5 +51,39 @@ func inOwnNetwork(t *testing.T) {
 	sizes, err := os.ReadFile(receiveFile)
 	if have := strings.Join(strings.Fields(string(sizes)), " "); err != nil || have != receiveSizes {
 		t.Errorf("receive buffers %q (%v), want %q", have, err, receiveSizes)
+	}
+}
+
+func TestEnclose_PassesOnHowTheProgramEnded(t *testing.T) {
+	if errors.Is(enclose(t.Context(), "true", nil), exitStatus(noNetwork)) {
+		t.Skip("this machine permits no namespaces, and the bench says so")
+	}
+	for _, tt := range []struct {
+		name, script string
+		want         error
+	}{
+		{"success", "exit 0", nil},
+		{"a status", "exit 7", exitStatus(7)},
+		{"no network", "exit 3", exitStatus(noNetwork)},
+		{"knows where it is", `[ "$` + networkEnv + `" = own ]`, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := enclose(t.Context(), "sh", []string{"-c", tt.script}); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestEnclose_EndsTheProgramWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	err := enclose(ctx, "sleep", []string{"60"})
+	if errors.Is(err, exitStatus(noNetwork)) {
+		t.Skip("this machine permits no namespaces, and the bench says so")
+	}
+	if err == nil || time.Since(began) > 30*time.Second {
+		t.Errorf("got %v after %s", err, time.Since(began))
 	}
 }
