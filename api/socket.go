@@ -31,14 +31,14 @@ const joinBytes = 64 << 10
 var joins = sync.Pool{New: func() any { return new([joinBytes]byte) }}
 
 // writeAll writes chunks, of which there is at least one, less the first skip bytes, in few writes: small
-// ones are joined.
+// ones are joined. Where it is false, nobody may write to the memory of the chunks any more: HTTP/2 gives up a
+// write when the stream ends, and may be reading still.
 func (s socket) writeAll(chunks []buffer.Chunk, skip int64) bool {
 	if len(chunks) == 1 {
 		data := chunks[0].Data
 		return s.write(data[min(skip, int64(len(data))):])
 	}
 	space := joins.Get().(*[joinBytes]byte)
-	defer joins.Put(space)
 	joined := space[:0]
 	for _, c := range chunks {
 		data := c.Data[min(skip, int64(len(c.Data))):]
@@ -57,7 +57,11 @@ func (s socket) writeAll(chunks []buffer.Chunk, skip int64) bool {
 		}
 		joined = append(joined, data...)
 	}
-	return s.write(joined)
+	if !s.write(joined) {
+		return false
+	}
+	joins.Put(space)
+	return true
 }
 
 // flush hands over what was written, by which the request has been heard out: net/http has read or
