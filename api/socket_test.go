@@ -1,10 +1,12 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/oklog/ulid/v2"
@@ -26,8 +28,8 @@ func (w *givenUp) Write(b []byte) (int, error) {
 }
 
 func TestSocket_WhatAFailedWriteHasIsNotWrittenTo(t *testing.T) {
-	small := func(c byte) []buffer.Chunk {
-		return []buffer.Chunk{{Data: []byte{c}}, {Data: []byte{c}}}
+	small := func(c byte) *buffer.Page {
+		return &buffer.Page{Chunks: []buffer.Chunk{{Data: []byte{c}}, {Data: []byte{c}}}}
 	}
 	for range 10 { // the pool may forget
 		w := &givenUp{ResponseWriter: httptest.NewRecorder()}
@@ -39,6 +41,34 @@ func TestSocket_WhatAFailedWriteHasIsNotWrittenTo(t *testing.T) {
 			t.Fatalf("another answer is in it: %q", got)
 		}
 	}
+}
+
+func TestSocket_WritesTheSameWhereverAPageLies(t *testing.T) {
+	data := make([]byte, 3*joinBytes)
+	for i := range data {
+		data[i] = byte(i % 251)
+	}
+	page := &buffer.Page{}
+	for _, end := range []int{10, 11, 11, 5000, 5000 + joinBytes, len(data) - 1, len(data)} {
+		from := len(slices.Concat(datas(page)...))
+		page.Chunks = append(page.Chunks, buffer.Chunk{Data: data[from:end]})
+	}
+	for _, joined := range [][]byte{nil, data} {
+		for _, skip := range []int64{0, 1, 10} {
+			page.Joined = joined
+			w := httptest.NewRecorder()
+			if !(socket{w: w}).writeAll(page, skip) || !bytes.Equal(w.Body.Bytes(), data[skip:]) {
+				t.Errorf("joined %t, skip %d: %d other bytes", joined != nil, skip, w.Body.Len())
+			}
+		}
+	}
+}
+
+func datas(page *buffer.Page) (all [][]byte) {
+	for _, c := range page.Chunks {
+		all = append(all, c.Data)
+	}
+	return all
 }
 
 // onePage is a run of one chunk, which counts how often its page is given back.
