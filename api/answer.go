@@ -213,7 +213,8 @@ func (a *answer) deliver(page *buffer.Page) bool {
 	if n := len(page.Chunks); n > 0 {
 		data := page.Chunks[n-1].Data
 		a.last = append(a.last[:0], data[max(0, len(data)-lastBytes):]...) // the chunk itself may be large
-		if !a.socket().writeAll(page.Chunks, a.skip) {
+		if !a.socket().writeAll(page, a.skip) {
+			a.tail.Take() // and gives it to nobody
 			return false
 		}
 		a.skip = 0

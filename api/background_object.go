@@ -41,7 +41,7 @@ func (s *Server) lastObjectSince(ctx context.Context, run buffer.Run, from int64
 		page, err := t.Poll(ctx)
 		for _, c := range page.Chunks {
 			if found := provider.ResponseObject(page.Run.Framing, c.Data); found != nil {
-				object = found
+				object = append(object[:0], found...) // the page is given back
 			}
 		}
 		switch {

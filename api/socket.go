@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,17 +31,20 @@ const joinBytes = 64 << 10
 
 var joins = sync.Pool{New: func() any { return new([joinBytes]byte) }}
 
-// writeAll writes chunks, of which there is at least one, less the first skip bytes, in few writes: small
-// ones are joined.
-func (s socket) writeAll(chunks []buffer.Chunk, skip int64) bool {
-	if len(chunks) == 1 {
-		data := chunks[0].Data
+// writeAll writes a page's chunks, of which there is at least one, less the first skip bytes, in few writes: small
+// ones are joined. Where it is false, nobody may write to the memory of the chunks any more: HTTP/2 gives up a
+// write when the stream ends, and may be reading still.
+func (s socket) writeAll(page *buffer.Page, skip int64) bool {
+	if len(page.Chunks) == 1 {
+		data := page.Chunks[0].Data
 		return s.write(data[min(skip, int64(len(data))):])
 	}
+	if page.Joined != nil {
+		return s.writeJoined(page.Joined[min(skip, int64(len(page.Chunks[0].Data))):])
+	}
 	space := joins.Get().(*[joinBytes]byte)
-	defer joins.Put(space)
 	joined := space[:0]
-	for _, c := range chunks {
+	for _, c := range page.Chunks {
 		data := c.Data[min(skip, int64(len(c.Data))):]
 		skip = 0
 		if len(joined)+len(data) > joinBytes {
@@ -57,7 +61,21 @@ func (s socket) writeAll(chunks []buffer.Chunk, skip int64) bool {
 		}
 		joined = append(joined, data...)
 	}
-	return s.write(joined)
+	if !s.write(joined) {
+		return false
+	}
+	joins.Put(space)
+	return true
+}
+
+// writeJoined gives the client time for each part, as if it had been joined.
+func (s socket) writeJoined(data []byte) bool {
+	for part := range slices.Chunk(data, joinBytes) {
+		if !s.write(part) {
+			return false
+		}
+	}
+	return true
 }
 
 // flush hands over what was written, by which the request has been heard out: net/http has read or

@@ -119,9 +119,11 @@ type Chunk struct {
 type Page struct {
 	Run    Run
 	Chunks []Chunk
+	Joined []byte // their data, where it lies one behind the other in memory; else nil
 
-	// Recycle, if there is one, takes the room of Chunks back, but not what their Data points to. It is called
-	// once at most, by the one reader whose page it is, and is never waited for: what is not given back is garbage.
+	// Recycle, if there is one, takes back the room of Chunks and what their Data points to: other pages are read
+	// into it, those of other runs too, so whoever keeps something has copied it. It is called once at most, by
+	// the one reader whose page it is, and is never waited for: what is not given back is garbage.
 	Recycle func()
 }
 

@@ -51,12 +51,12 @@ func New(log Log, id ulid.ULID, from int64) *Cursor {
 // Bound has the cursor share pages with others from now on. Then Close ends it.
 func (c *Cursor) Bound(pages *Pages) { c.pages = pages }
 
-// Close gives up the page. The cursor can be used again.
+// Close gives up the page, and the bytes of its chunks. The cursor can be used again.
 func (c *Cursor) Close() {
 	if c.page.Recycle != nil {
 		c.page.Recycle()
 	}
-	c.page.Chunks, c.page.Recycle = nil, nil
+	c.page.Chunks, c.page.Joined, c.page.Recycle = nil, nil, nil
 	if c.held > 0 {
 		c.pages.give(c.held)
 		c.held = 0
@@ -71,8 +71,8 @@ func (c *Cursor) Pos() int64 { return c.pos }
 
 // Next returns the chunks from the cursor's position on, at least one, waiting for it while the run
 // is live. At the end of an ended run it returns io.EOF, with the page's Run set. Its other errors
-// are the store's, and ctx's cause of ending. The page is the cursor's, and good until its next call: so a
-// reader who waits holds little.
+// are the store's, and ctx's cause of ending. The page is the cursor's, and good until its next call or Close, the
+// bytes of its chunks too: what is kept is copied. So a reader who waits holds little.
 func (c *Cursor) Next(ctx context.Context) (*buffer.Page, error) { return c.next(ctx, time.Time{}) }
 
 // Within is Next for a reader who waits no longer than d: then it returns ErrQuiet, with the page's
@@ -85,7 +85,7 @@ func (c *Cursor) Within(ctx context.Context, d time.Duration) (*buffer.Page, err
 func (c *Cursor) Poll(ctx context.Context) (*buffer.Page, error) { return &c.page, c.read(ctx) }
 
 // Take makes the page that was given last the caller's: it stays good beyond the cursor's next call, for
-// another goroutine, until the caller recycles it.
+// another goroutine, until the caller recycles it, or for ever.
 func (c *Cursor) Take() buffer.Page {
 	page := c.page
 	c.page = buffer.Page{}

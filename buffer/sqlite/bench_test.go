@@ -46,6 +46,7 @@ func BenchmarkEncryption_Replay(b *testing.B) {
 					page, err := s.Read(b.Context(), r.ID, from, 256<<10)
 					must(b, err)
 					from = page.Next(from)
+					page.Recycle()
 				}
 			}
 			b.StopTimer()

@@ -41,10 +41,7 @@ func dsn(file string, pragmas []string, params ...string) string {
 
 // openPool opens no connection yet; that happens with the first statement.
 func openPool(file string, size int, pragmas []string, params ...string) *sql.DB {
-	db, err := sql.Open("sqlite", dsn(file, pragmas, params...))
-	if err != nil {
-		panic("the driver is registered by its import: " + err.Error())
-	}
+	db := sql.OpenDB(connector{dsn(file, pragmas, params...)})
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
 	return db

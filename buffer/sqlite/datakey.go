@@ -64,6 +64,14 @@ func (k *dataKey) encrypt(data []byte, where string) (hidden, nonceTag []byte) {
 
 // decrypt returns what encrypt was given, or an error: never other bytes. What is in the clear is returned as it is.
 func (k *dataKey) decrypt(hidden, nonceTag []byte, where string) ([]byte, error) {
+	if k != nil {
+		hidden = append(make([]byte, 0, len(hidden)+tagSize), hidden...)
+	}
+	return k.open(hidden, nonceTag, where)
+}
+
+// open is decrypt in place: it writes over hidden, and over tagSize bytes behind it where it has the capacity.
+func (k *dataKey) open(hidden, nonceTag []byte, where string) ([]byte, error) {
 	switch {
 	case k == nil && nonceTag == nil:
 		return hidden, nil
@@ -74,8 +82,8 @@ func (k *dataKey) decrypt(hidden, nonceTag []byte, where string) ([]byte, error)
 	case len(nonceTag) != cipherSize:
 		return nil, errInClear
 	}
-	data := append(make([]byte, 0, len(hidden)+tagSize), hidden...)
-	data, err := k.aead.Open(data[:0], nonceTag[:nonceSize], append(data, nonceTag[nonceSize:]...), k.bound(where))
+	hidden = append(hidden, nonceTag[nonceSize:]...)
+	data, err := k.aead.Open(hidden[:0], nonceTag[:nonceSize], hidden, k.bound(where))
 	if err != nil {
 		return nil, errDamaged
 	}
@@ -142,12 +150,20 @@ func (p piece) encrypt(k *dataKey) piece {
 
 // decrypt returns the piece as it was packed. Its data is the caller's own.
 func (p piece) decrypt(k *dataKey) (piece, error) {
+	if k != nil {
+		p.data = append(make([]byte, 0, len(p.data)+tagSize), p.data...)
+	}
+	return p.open(k)
+}
+
+// open is decrypt in place, as dataKey's.
+func (p piece) open(k *dataKey) (piece, error) {
 	where := ""
 	if k != nil {
 		where = p.where()
 	}
 	var err error
-	if p.data, err = k.decrypt(p.data, p.cipher, where); err != nil {
+	if p.data, err = k.open(p.data, p.cipher, where); err != nil {
 		err = fmt.Errorf("at position %d: %w", p.pos, err)
 	}
 	return p, err

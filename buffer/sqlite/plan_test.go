@@ -34,6 +34,18 @@ func TestList_GoesByTheIndexOfWhatIsNamed(t *testing.T) {
 	}
 }
 
+// The rows of a page are added one by one as they are scanned: none is sorted, which would read all of them first.
+func TestRead_SortsNothing(t *testing.T) {
+	s := openHidden(t, t.TempDir())
+	for query, by := range map[string]string{selectSegments: "SEARCH segments USING INDEX", selectArrivalsOf: "SCAN arrivals"} {
+		plan := explain(t, s, query, []any{1, 0, 0})
+		if !strings.Contains(plan, by) || strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("the plan of %s is\n%s", query, plan)
+		}
+	}
+	must(t, s.Close())
+}
+
 func explain(t *testing.T, s *Store, query string, args []any) string {
 	t.Helper()
 	rows, err := s.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)

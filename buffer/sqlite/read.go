@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 
 	"github.com/oklog/ulid/v2"
 
@@ -18,10 +16,10 @@ const pageChunks = 8192
 
 const (
 	// The first row is the one that holds the position.
-	selectSegments = `SELECT pos, start, sizes, data, cipher FROM segments
+	selectSegments = `SELECT pos, start, sizes, hold(?3, data), cipher FROM segments
 		WHERE run = ?1 AND pos >= coalesce((SELECT max(pos) FROM segments WHERE run = ?1 AND pos <= ?2), 0) ORDER BY pos`
 	countArrivals    = `SELECT coalesce(sum(json_array_length(sizes)), 0), coalesce(sum(length(data)), 0) FROM arrivals WHERE run = ? AND pos >= ?`
-	selectArrivalsOf = `SELECT pos, start, sizes, data, cipher FROM arrivals WHERE run = ? AND pos >= ? ORDER BY id`
+	selectArrivalsOf = `SELECT pos, start, sizes, hold(?3, data), cipher FROM arrivals WHERE run = ?1 AND pos >= ?2 ORDER BY id`
 )
 
 // Read implements buffer.Store. The page's memory is shared with other readers.
@@ -168,12 +166,14 @@ func (r reading) page(ctx context.Context, id ulid.ULID, seen *view, from int64,
 		return page, buffer.ErrReleased // being swept, its data key first
 	}
 	if err == nil {
-		page.Chunks, page.Recycle, err = r.chunks(ctx, row, &run, from, max)
+		err = r.chunks(ctx, row, &page, from, max)
 	}
 	if err != nil {
 		return buffer.Page{}, fmt.Errorf("run %s: %w", id, err)
 	}
-	page.Chunks = follow(page.Chunks, recent, from, max)
+	if all := follow(page.Chunks, recent, from, max); len(all) > len(page.Chunks) {
+		page.Chunks, page.Joined = all, nil
+	}
 	if len(page.Chunks) > 0 {
 		return page, nil
 	}
@@ -210,7 +210,9 @@ func (r reading) grown(ctx context.Context, row runRow, run buffer.Run, seen *vi
 		run.Head, run.Bytes = run.Head+chunks, run.Bytes+bytes
 		return run, nil, err
 	}
-	arrived, err := r.pieces(ctx, row.key, r.q.arrivals, []any{row.row, run.Head}, nil, func([]buffer.Chunk) bool { return true })
+	m := new(pageMemory) // it is kept
+	err := r.pieces(ctx, row.key, r.q.arrivals, row.row, run.Head, m, func() bool { return true })
+	arrived := m.chunks
 	run.Head += int64(len(arrived))
 	run.Bytes += span(arrived)
 	return run, arrived, err
@@ -229,9 +231,9 @@ func (r reading) run(ctx context.Context, id ulid.ULID) (runRow, buffer.Run, err
 	return row, run, err
 }
 
-// chunks reads those of a run from position from on, none at or after its head: at least one where it is
-// there, then what fits.
-func (r reading) chunks(ctx context.Context, row runRow, run *buffer.Run, from int64, max int) (page []buffer.Chunk, recycle func(), err error) {
+// chunks reads those of the page's run from position from on, none at or after its head: at least one where it
+// is there, then what fits.
+func (r reading) chunks(ctx context.Context, row runRow, page *buffer.Page, from int64, max int) error {
 	after := func(chunks []buffer.Chunk) []buffer.Chunk {
 		if len(chunks) == 0 || chunks[0].Pos > from {
 			return nil
@@ -239,73 +241,67 @@ func (r reading) chunks(ctx context.Context, row runRow, run *buffer.Run, from i
 		return chunks[min(from-chunks[0].Pos, int64(len(chunks))):]
 	}
 	last := 0
-	room := takeRoom(expected(run, from, max))
-	all, err := r.pieces(ctx, row.key, r.q.segments, []any{row.row, from}, *room, func(chunks []buffer.Chunk) bool {
-		page, piece := after(chunks), chunks[last:]
-		last = len(chunks)
+	m := takePageMemory(expected(&page.Run, from, max))
+	err := r.pieces(ctx, row.key, r.q.segments, row.row, from, m, func() bool {
+		chunks, piece := after(m.chunks), m.chunks[last:]
+		last = len(m.chunks)
 		// Another one like the last would have to fit: a row that is read for a part of it is read again.
-		return len(page) == 0 || len(page) < pageChunks && span(page)+span(piece) <= int64(max)
+		return len(chunks) == 0 || len(chunks) < pageChunks && span(chunks)+span(piece) <= int64(max)
 	})
 	if err != nil {
-		return nil, nil, err
+		return err // m is garbage
 	}
-	page = after(all)
-	page = page[:min(int64(len(page)), run.Head-from, pageChunks)]
-	n := fit(page, max)
-	return page[:n:n], func() { giveRoom(room, all) }, nil
+	chunks := after(m.chunks)
+	before := len(m.chunks) - len(chunks)
+	chunks = chunks[:min(int64(len(chunks)), page.Run.Head-from, pageChunks)]
+	n := fit(chunks, max)
+	page.Chunks, page.Joined, page.Recycle = chunks[:n:n], m.joined(before, n), m.give
+	return nil
 }
 
-// rooms are for the chunks of pages that are read from the file: a replay takes one page after the other, and
-// would else make as much garbage for the places of its bytes as for the bytes.
-var rooms = sync.Pool{New: func() any { return new([]buffer.Chunk) }}
-
-func takeRoom(n int64) *[]buffer.Chunk {
-	room := rooms.Get().(*[]buffer.Chunk)
-	*room = slices.Grow((*room)[:0], int(n))
-	return room
-}
-
-// giveRoom gives back what takeRoom gave, which holds used by now.
-func giveRoom(room *[]buffer.Chunk, used []buffer.Chunk) {
-	clear(used) // keep no data alive
-	*room = used[:0]
-	rooms.Put(room)
-}
-
-// expected is how many chunks a page may have, if they are all of one size, and as many again as a segment
-// may hold before it: room for them is made at once.
-func expected(run *buffer.Run, from int64, max int) int64 {
+// expected is how many chunks a page may have, if they are all of one size, and how many bytes, and as many again
+// as a segment may hold before it: room for them is made at once.
+func expected(run *buffer.Run, from int64, max int) (chunks, bytes int64) {
 	size := run.Bytes/run.Head + 1
-	return min(int64(max)/size, run.Head-from, pageChunks) + min(segmentBytes/size, from, segmentChunks) + 1
+	chunks = min(int64(max)/size, run.Head-from, pageChunks) + min(segmentBytes/size, from, segmentChunks) + 1
+	return chunks, min(int64(max)+segmentBytes, run.Bytes)
 }
 
-// pieces reads rows until more says that it is enough, and adds what they hold to chunks.
-func (r reading) pieces(ctx context.Context, key *dataKey, query *sql.Stmt, args []any, chunks []buffer.Chunk, more func([]buffer.Chunk) bool) ([]buffer.Chunk, error) {
-	rows, err := r.tx.StmtContext(ctx, query).QueryContext(ctx, args...)
+// pieces reads rows from position from on until more says that it is enough, and adds what they hold to m.
+func (r reading) pieces(ctx context.Context, key *dataKey, query *sql.Stmt, run, from int64, m *pageMemory, more func() bool) error {
+	number := holding.begin(m)
+	defer holding.end(number)
+	rows, err := r.tx.StmtContext(ctx, query).QueryContext(ctx, run, from, number)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rows.Close() // again, where all went well
-	for more(chunks) && rows.Next() {
-		var p piece
-		var data sql.RawBytes // saves one of two copies: the driver makes new memory for each row, which then is the page's
-		if err := rows.Scan(&p.pos, &p.start, &p.sizes, &data, &p.cipher); err != nil {
-			return nil, err
-		}
-		p.data = data
-		if p, err = p.decrypt(key); err != nil {
-			return nil, err
-		}
-		if len(chunks) > 0 && p.pos != chunks[len(chunks)-1].Pos+1 {
-			return nil, fmt.Errorf("no chunk %d, but %d", chunks[len(chunks)-1].Pos+1, p.pos)
-		}
-		if chunks, err = p.unpack(chunks); err != nil {
-			return nil, err
+	for more() && rows.Next() {
+		if err := m.scan(rows, key); err != nil {
+			return err
 		}
 	}
-	// Err waits for whoever ends the rows because ctx has ended, and that one for who has scanned RawBytes: this
-	// goroutine, until Next or Close. So Close comes first.
-	return chunks, errors.Join(rows.Close(), rows.Err())
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+// scan adds the chunks of the row whose data was added last.
+func (m *pageMemory) scan(rows *sql.Rows, key *dataKey) error {
+	p, length := piece{data: m.take()}, 0
+	err := rows.Scan(&p.pos, &p.start, &p.sizes, &length, &p.cipher)
+	if err != nil {
+		return err
+	}
+	if length != len(p.data) {
+		return fmt.Errorf("at position %d: %d bytes, and %d were added", p.pos, length, len(p.data))
+	}
+	if p, err = p.open(key); err != nil {
+		return err
+	}
+	if n := len(m.chunks); n > 0 && p.pos != m.chunks[n-1].Pos+1 {
+		return fmt.Errorf("no chunk %d, but %d", m.chunks[n-1].Pos+1, p.pos)
+	}
+	m.chunks, err = p.unpack(m.chunks)
+	return err
 }
 
 func (r reading) attempts(ctx context.Context, row runRow) ([]buffer.Attempt, error) {
