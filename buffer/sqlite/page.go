@@ -35,12 +35,12 @@ func takePageMemory(chunks, bytes int64) *pageMemory {
 
 // give gives it to the next page. Nobody may read what was here.
 func (m *pageMemory) give() {
-	poison(m.bytes)
-	clear(m.chunks) // they may keep more alive than bytes is now
-	m.chunks, m.bytes, m.row, m.grown = m.chunks[:0], m.bytes[:0], nil, false
 	if cap(m.bytes) > pooledBytes {
 		m.bytes = nil
 	}
+	poison(m.bytes)
+	clear(m.chunks) // they may keep more alive than bytes is now
+	m.chunks, m.bytes, m.row, m.grown = m.chunks[:0], m.bytes[:0], nil, false
 	pageMemories.Put(m)
 }
 
