@@ -49,7 +49,7 @@ func TestArrivals_AQuietRunHoldsUpNothing(t *testing.T) {
 		{"beside segments alone", 4, segmentBytes},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			const limit = 64 << 10
+			const limit = 2 * segmentBytes // one run alone is never too much
 			s := openStore(t, Config{Dir: t.TempDir(), lazy: true, Window: 16 * limit})
 			s.writer.arrivals.limit = limit
 			quiet, r := started(t, s)
