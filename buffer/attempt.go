@@ -92,12 +92,14 @@ func (d *drain) open(ctx context.Context, w *provider.Wire) (answer *provider.An
 // gather waits for one chunk and takes what else is there already, to about most bytes, and says how many.
 // It makes room for so many chunks as came the last time.
 func gather(sc *frame.Scanner, most, room int) (a arrival, size int) {
-	a.chunks = make([][]byte, 0, room)
 	for {
 		chunk, err := sc.Next()
 		if err != nil {
 			a.err, a.partial = err, sc.Partial()
 			return a, size
+		}
+		if a.chunks == nil { // and not while nothing comes
+			a.chunks = make([][]byte, 0, max(room, 1))
 		}
 		a.chunks = append(a.chunks, chunk)
 		if size += len(chunk); size >= most || !sc.Buffered() {

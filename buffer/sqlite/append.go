@@ -146,5 +146,5 @@ func (t *tx) hideFacts(d *draft) error {
 // lost drops what memory says of a run that another owner has taken.
 func (t *tx) lost(d *draft) {
 	t.drop(d.run.ID)
-	t.w.s.window.forget(d.run.ID)
+	t.w.forget(d.run.ID)
 }

@@ -11,21 +11,28 @@ import (
 	"github.com/spool-dev/spool/buffer"
 )
 
-// maxArrivals is what the arrivals may take before the oldest of them go into segments, reckoned as
-// the window does.
-const maxArrivals = 8 << 20
+const (
+	// maxArrivals is what arrivals that no segment holds may take before the oldest of them go into segments,
+	// in bytes, reckoned as the window does.
+	maxArrivals = 4 << 20
+	// maxStretch is how many times as much the table may take with the rows in between that are over: a run that
+	// has fallen silent is at its front.
+	maxStretch = 3
+)
 
-// arrivals knows which rows of the table are still needed. It is the writer's own.
+// arrivals knows which rows of the table are still needed. It is the writer's own. Sizes are bytes as the window
+// reckons them.
 //
 //	id ─▶   deleted │ over, to be deleted │ the oldest that is needed … the newest
 //	              gone                   low
 type arrivals struct {
-	limit int64
-	held  int64 // of those that no segment holds yet
-	order []arrival
-	gone  int64 // the rows up to this one are deleted
-	blank int64 // this one holds nothing any more
-	low   int64 // the rows before this one are over
+	limit   int64
+	held    int64 // the rows that no segment holds yet
+	stretch int64 // the rows from low on
+	order   []arrival
+	gone    int64 // the rows up to this one are deleted
+	blank   int64 // this one holds nothing any more
+	low     int64 // the rows before this one are over
 }
 
 // arrival is one row: what one commit added to one run.
@@ -33,12 +40,14 @@ type arrival struct {
 	of   *recent
 	id   int64
 	head int64 // of the run, after it
+	cost int64
 }
 
-func (a *arrivals) add(n arrival, cost int64) {
+func (a *arrivals) add(n arrival) {
 	a.order = append(a.order, n)
-	a.held += cost
-	n.of.waiting += cost
+	a.held += n.cost
+	a.stretch += n.cost
+	n.of.waiting += n.cost
 }
 
 // settled is told that segments hold all of a run, or that the run is not this owner's any more.
@@ -51,9 +60,7 @@ func (a *arrivals) settled(r *recent) {
 func (a *arrivals) trim() {
 	for len(a.order) > 0 && a.order[0].of.over(a.order[0].head) {
 		a.low = a.order[0].id + 1
-		if a.order[0].of.gone {
-			a.settled(a.order[0].of)
-		}
+		a.stretch -= a.order[0].cost
 		a.order[0] = arrival{}
 		a.order = a.order[1:]
 	}
@@ -68,25 +75,11 @@ const (
 	tidyRows = 2048
 )
 
-// tidy puts the runs of the oldest arrivals into segments when there are too many, and deletes rows that are over.
-// What a run has in segments counts no more, wherever its rows are: so each transaction settles about as much as
-// comes, and runs that began together are not all settled within a few, which would hold up every reader.
+// tidy puts runs into segments that hold up others, and deletes rows that are over.
 func (t *tx) tidy() error {
 	a := &t.w.arrivals
-	over := a.held - a.limit
-	for i, runs := 0, 0; over > 0 && i < len(a.order) && runs < tidyRuns; i++ {
-		if a.order[i].of.over(a.order[i].head) {
-			continue
-		}
-		d, err := t.draft(a.order[i].of.view.Load().run.ID)
-		if err != nil {
-			return err
-		}
-		if d != nil && d.owner == t.w.owner && !d.settle { // else another process keeps it by now
-			d.settle = true
-			over -= a.order[i].of.waiting
-			runs++
-		}
+	if err := t.settleEarly(); err != nil {
+		return err
 	}
 	if a.low > t.w.arrival && a.blank < t.w.arrival {
 		if _, err := t.exec(blankNewest); err != nil {
@@ -103,6 +96,53 @@ func (t *tx) tidy() error {
 		return fmt.Errorf("delete arrivals: %w", err)
 	}
 	return nil
+}
+
+// settleEarly has runs go into segments before they have enough for one: those of the oldest arrivals, while more
+// wait than may; and those at the front of the table and of the window, where either is too large, since nothing
+// behind them can be let go. What a run has in segments counts as waiting no more, wherever its rows are: so each
+// transaction settles about as much as comes, and runs that began together are not settled all at once, which would
+// hold up every reader.
+func (t *tx) settleEarly() error {
+	a, win := &t.w.arrivals, t.w.s.window
+	early := early{t: t}
+	for i, excess := 0, a.held-a.limit; excess > 0 && i < len(a.order) && early.more(); i++ {
+		if early.settle(a.order[i].of, a.order[i].head) {
+			excess -= a.order[i].of.waiting
+		}
+	}
+	for i, excess := 0, a.stretch-maxStretch*a.limit; excess > 0 && i < len(a.order) && early.more(); i++ {
+		early.settle(a.order[i].of, a.order[i].head)
+		excess -= a.order[i].cost
+	}
+	for i, excess := 0, win.held-win.limit; excess > 0 && i < len(win.order) && early.more(); i++ {
+		early.settle(win.order[i].of, win.order[i].head)
+		excess -= win.order[i].cost
+	}
+	return early.err
+}
+
+// early settles no more runs than one transaction is to have.
+type early struct {
+	t    *tx
+	runs int
+	err  error
+}
+
+func (e *early) more() bool { return e.err == nil && e.runs < tidyRuns }
+
+// settle reports whether the run goes into segments, and did not before.
+func (e *early) settle(r *recent, head int64) bool {
+	if r.over(head) {
+		return false
+	}
+	d, err := e.t.draft(r.view.Load().run.ID)
+	if e.err = err; err != nil || d == nil || d.owner != e.t.w.owner || d.settle { // another process may keep it by now
+		return false
+	}
+	d.settle = true
+	e.runs++
+	return true
 }
 
 const (

@@ -24,9 +24,9 @@ func fixerPragmas(sync string) []string {
 	return []string{busyTimeout, "journal_mode(WAL)", "synchronous(" + sync + ")", "wal_autocheckpoint(0)"}
 }
 
-// writerPragmas gives the write connection 8 MiB of cache. A page that is pushed out before COMMIT is written
-// twice, so it holds what one transaction may write, and few pages more: nothing is appended to again, and pages
-// that are used again soon are still in the processor's own cache.
+// writerPragmas gives the write connection 8 MiB of cache: what a usual transaction writes, and few pages more, so
+// that those are still in the processor's own cache when they are used again. A transaction that writes more has
+// some pages written twice.
 func writerPragmas(sync string) []string {
 	return append(fixerPragmas(sync), "foreign_keys(ON)", "cache_size(-8192)")
 }

@@ -92,11 +92,12 @@ func (i *identity) note() {
 // an earlier day: what VACUUM makes smaller, it knows.
 func (t *tx) same() error {
 	i := t.w.s.file
+	before := i.size.Load() // first: a checkpoint may make the file larger, and say so, after the look
 	size, err := i.look()
 	if err != nil {
 		return err
 	}
-	if size < i.size.Load() {
+	if size < before {
 		var pages int64
 		if _, err := t.scan("PRAGMA page_count", nil, &pages); err != nil {
 			return fmt.Errorf("size of the log: %w", err)

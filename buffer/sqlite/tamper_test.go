@@ -82,7 +82,7 @@ func wantBothGoOn(t *testing.T, s *Store, ids ...ulid.ULID) {
 func TestEncryption_TamperedArrival(t *testing.T) {
 	dir := t.TempDir()
 	s := openHidden(t, dir, key("one"))
-	s.writer.arrivals.limit = 1 << 20
+	s.writer.arrivals.limit, s.window.limit = 1<<20, 1<<20
 	log, r := started(t, s)
 	for _, data := range []string{"first", "second"} {
 		must(t, log.Append(t.Context(), [][]byte{[]byte(data)}, buffer.Streaming, buffer.Closing{}))

@@ -190,7 +190,7 @@ func (t *tx) show() {
 		}
 	}
 	for _, id := range t.gone {
-		win.forget(id)
+		t.w.forget(id)
 	}
 	t.w.arrivals.gone = max(t.w.arrivals.gone, t.deleted)
 	t.w.arrivals.blank = max(t.w.arrivals.blank, t.blank)
@@ -227,7 +227,7 @@ func (t *tx) draft(id ulid.ULID) (*draft, error) {
 			return nil, fmt.Errorf("read owner: %w", err)
 		}
 		if !owned {
-			t.w.s.window.forget(id)
+			t.w.forget(id)
 			return t.load(id)
 		}
 		r.age = t.w.age

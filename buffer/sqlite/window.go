@@ -13,7 +13,7 @@ import (
 
 // What is reckoned for a chunk besides its bytes, and for an ended run besides its chunks.
 const (
-	chunkCost = 64
+	chunkCost = 64 // a Chunk is 40 bytes, and there is room for half as many again
 	runCost   = 2048
 )
 
@@ -48,7 +48,7 @@ type recent struct {
 	age    int64 // of the file, when the owner was last looked up
 	gone   bool
 
-	waiting int64 // what its arrivals are reckoned at that no segment holds yet
+	waiting int64 // bytes reckoned for its arrivals that no segment holds yet
 }
 
 // view is what one commit left: chunks are those of run from position first to the head. Its bell is
@@ -151,7 +151,8 @@ func (w *window) publish(d *draft) (*recent, chan struct{}) {
 	r.stored = d.stored
 	old := r.replace(func(v view) *view {
 		// Readers hold shorter slices of the same array; appending behind their ends is invisible to them.
-		return &view{run: &d.run, first: v.first, chunks: append(doubled(v.chunks, len(d.added)), d.added...), bell: make(chan struct{})}
+		chunks := append(roomier(v.chunks, len(d.added)), d.added...)
+		return &view{run: &d.run, first: v.first, chunks: chunks, bell: make(chan struct{})}
 	})
 	if len(d.added) > 0 {
 		w.add(share{of: r, chunks: len(d.added), head: d.run.Head, cost: cost(d.added)})
@@ -162,13 +163,13 @@ func (w *window) publish(d *draft) (*recent, chan struct{}) {
 	return r, old.bell
 }
 
-// doubled has room for n more chunks. A run grows in many small steps, for which append alone would copy each
-// chunk about five times.
-func doubled(chunks []buffer.Chunk, n int) []buffer.Chunk {
+// roomier has room for n more chunks. A run grows in many small steps, for which append alone would copy each
+// chunk about five times, and this three times.
+func roomier(chunks []buffer.Chunk, n int) []buffer.Chunk {
 	if len(chunks)+n <= cap(chunks) {
 		return chunks
 	}
-	return slices.Grow(chunks, max(n, len(chunks)))
+	return slices.Grow(chunks, max(n, len(chunks)/2))
 }
 
 // cost is what is reckoned for chunks.

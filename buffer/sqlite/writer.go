@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"go.uber.org/zap"
 
 	"github.com/spool-dev/spool/buffer"
@@ -55,7 +56,7 @@ func newWriter(ctx context.Context, s *Store) (*writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	w := &writer{s: s, conn: c, arrivals: arrivals{limit: max(0, min(maxArrivals, s.cfg.Window/2))}}
+	w := &writer{s: s, conn: c, arrivals: arrivals{limit: max(0, min(maxArrivals, s.cfg.Window/4))}}
 	s.turn.take()
 	defer s.turn.give()
 	if _, err := c.scan(insertOwner, []any{s.now().UnixMilli()}, &w.owner); err != nil {
@@ -174,9 +175,17 @@ func (w *writer) publish(d *draft) chan struct{} {
 		w.arrivals.settled(r)
 	}
 	if d.arrival > 0 {
-		w.arrivals.add(arrival{of: r, id: d.arrival, head: d.run.Head}, cost(d.added))
+		w.arrivals.add(arrival{of: r, id: d.arrival, head: d.run.Head, cost: cost(d.added)})
 	}
 	return bell
+}
+
+// forget drops what memory says of a run.
+func (w *writer) forget(id ulid.ULID) {
+	if r := w.s.window.runs[id]; r != nil {
+		w.arrivals.settled(r)
+		w.s.window.forget(id)
+	}
 }
 
 // end marks the owner as gone by its own will.
