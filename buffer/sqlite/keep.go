@@ -9,59 +9,59 @@ import (
 	"modernc.org/sqlite"
 )
 
-// holders are the pages that are being read, by the number that their query gives to the SQL function hold.
-type holders struct {
+// pagesRead are the pages that are being read, by the number that their query gives to the SQL function keep.
+type pagesRead struct {
 	mu   sync.Mutex
 	last int64
 	of   map[int64]*pageMemory
 }
 
-var holding = &holders{of: map[int64]*pageMemory{}}
+var beingRead = &pagesRead{of: map[int64]*pageMemory{}}
 
-func (h *holders) begin(m *pageMemory) int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.last++
-	h.of[h.last] = m
-	return h.last
+func (p *pagesRead) begin(m *pageMemory) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	p.of[p.last] = m
+	return p.last
 }
 
-func (h *holders) end(number int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.of, number)
+func (p *pagesRead) end(number int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.of, number)
 }
 
-func (h *holders) get(number int64) *pageMemory {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.of[number]
+func (p *pagesRead) get(number int64) *pageMemory {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.of[number]
 }
 
-// hold(number, data) copies data, a blob, to the memory of the page with that number, and returns its length: a
+// keep(number, data) copies data, a blob, to the memory of the page with that number, and returns its length: a
 // column would get new memory for each row. It is called where the statement is stepped, so by the page's reader.
-func hold(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+func keep(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 	number, _ := args[0].(int64)
 	data, ok := args[1].([]byte) // SQLite's, until this returns
 	if !ok {
-		return nil, errors.New("hold: the data is no blob")
+		return nil, errors.New("keep: the data is no blob")
 	}
-	m := holding.get(number)
+	m := beingRead.get(number)
 	if m == nil {
-		return nil, errors.New("hold: nobody reads the page")
+		return nil, errors.New("keep: nobody reads the page")
 	}
 	m.add(data)
 	return int64(len(data)), nil
 }
 
-// connector opens connections that know hold.
+// connector opens connections that know keep.
 type connector struct{ dsn string }
 
-var withHold = newDriver()
+var withKeep = newDriver()
 
 func newDriver() *sqlite.Driver {
 	d := new(sqlite.Driver)
-	d.MustRegisterFunction("hold", &sqlite.FunctionImpl{NArgs: 2, Scalar: hold, VolatileArgs: true})
+	d.MustRegisterFunction("keep", &sqlite.FunctionImpl{NArgs: 2, Scalar: keep, VolatileArgs: true})
 	return d
 }
 
@@ -70,8 +70,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return withHold.Open(c.dsn)
+	return withKeep.Open(c.dsn)
 }
 
 // Driver implements driver.Connector.
-func (c connector) Driver() driver.Driver { return withHold }
+func (c connector) Driver() driver.Driver { return withKeep }

@@ -16,10 +16,10 @@ const pageChunks = 8192
 
 const (
 	// The first row is the one that holds the position.
-	selectSegments = `SELECT pos, start, sizes, hold(?3, data), cipher FROM segments
+	selectSegments = `SELECT pos, start, sizes, keep(?3, data), cipher FROM segments
 		WHERE run = ?1 AND pos >= coalesce((SELECT max(pos) FROM segments WHERE run = ?1 AND pos <= ?2), 0) ORDER BY pos`
 	countArrivals    = `SELECT coalesce(sum(json_array_length(sizes)), 0), coalesce(sum(length(data)), 0) FROM arrivals WHERE run = ? AND pos >= ?`
-	selectArrivalsOf = `SELECT pos, start, sizes, hold(?3, data), cipher FROM arrivals WHERE run = ?1 AND pos >= ?2 ORDER BY id`
+	selectArrivalsOf = `SELECT pos, start, sizes, keep(?3, data), cipher FROM arrivals WHERE run = ?1 AND pos >= ?2 ORDER BY id`
 )
 
 // Read implements buffer.Store. A page from memory is shared with other readers; one from the file is the caller's
@@ -270,8 +270,8 @@ func expected(run *buffer.Run, from int64, max int) (chunks, bytes int64) {
 
 // pieces reads rows from position from on until more says that it is enough, and adds what they hold to m.
 func (r reading) pieces(ctx context.Context, key *dataKey, query *sql.Stmt, run, from int64, m *pageMemory, more func() bool) error {
-	number := holding.begin(m)
-	defer holding.end(number)
+	number := beingRead.begin(m)
+	defer beingRead.end(number)
 	rows, err := r.tx.StmtContext(ctx, query).QueryContext(ctx, run, from, number)
 	if err != nil {
 		return err
