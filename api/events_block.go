@@ -35,7 +35,7 @@ func (b *blocks) send() bool {
 	if len(b.buf) > 0 && !b.failed {
 		b.failed = !b.out(b.buf)
 	}
-	if b.buf = b.buf[:0]; cap(b.buf) > keep {
+	if b.buf = b.buf[:0]; b.failed || cap(b.buf) > keep { // HTTP/2 may be reading still what it has given up
 		b.buf = nil
 	}
 	return !b.failed

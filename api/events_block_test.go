@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/base64"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -50,6 +51,20 @@ func TestBlocks_LargeChunksGoOutInParts(t *testing.T) {
 				t.Errorf("%d bytes are not the chunk", got.Len())
 			}
 		})
+	}
+}
+
+func TestBlocks_WhatAFailedWriteHasIsNotWrittenTo(t *testing.T) {
+	w := &givenUp{ResponseWriter: httptest.NewRecorder()}
+	b := blocks{out: socket{w: w}.write}
+	b.chunk("RUN", frame.SSE, buffer.Chunk{Data: []byte("data: a\n\n")})
+	if b.send() {
+		t.Fatal("the write was taken")
+	}
+	want := string(w.reading[0])
+	b.chunk("RUN", frame.SSE, buffer.Chunk{Pos: 1, Data: []byte("data: b\n\n")})
+	if got := string(w.reading[0]); got != want {
+		t.Fatalf("the next block is in it: %q", got)
 	}
 }
 

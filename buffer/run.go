@@ -119,7 +119,8 @@ type Chunk struct {
 type Page struct {
 	Run    Run
 	Chunks []Chunk
-	Joined []byte // their data, where it lies one behind the other in memory; else nil
+	// Joined is their data, where it lies one behind the other in memory; else nil. Whoever changes Chunks clears it.
+	Joined []byte
 
 	// Recycle, if there is one, takes back the room of Chunks and what their Data points to: other pages are read
 	// into it, those of other runs too, so whoever keeps something has copied it. It is called once at most, by

@@ -50,6 +50,7 @@ type Store interface {
 	// reached, that is all there will ever be. from beyond the head is ErrAhead (with the page's Run
 	// set). Of a run that another process keeps, the head may be that of some milliseconds before,
 	// but never below from. A released run is readable until its chunks are swept, then ErrReleased (Run set).
+	// Nothing of a page may be written; how long it may be read, see Page.Recycle.
 	Read(ctx context.Context, id ulid.ULID, from int64, max int) (Page, error)
 
 	// Watch returns the run's bell: a channel that is closed by the next commit for that run. Take it

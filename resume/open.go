@@ -121,9 +121,13 @@ func seekByte(ctx context.Context, log tail.Log, run *buffer.Run, b int64) (from
 			err = e
 			return true
 		}
-		c := page.Chunks[0]
-		if c.End > b {
-			begin = c.End - int64(len(c.Data))
+		end := page.Chunks[0].End
+		size := int64(len(page.Chunks[0].Data))
+		if page.Recycle != nil {
+			page.Recycle()
+		}
+		if end > b {
+			begin = end - size
 			return true
 		}
 		return false
@@ -135,6 +139,7 @@ func seekByte(ctx context.Context, log tail.Log, run *buffer.Run, b int64) (from
 // not come so far, it waits as the reader does: to the end, for a while, or not at all.
 func seekSequence(ctx context.Context, log tail.Log, run *buffer.Run, s Start) (int64, error) {
 	cursor := tail.New(log, run.ID, 0)
+	defer cursor.Close()
 	next := cursor.Next
 	switch {
 	case s.Wait > 0:

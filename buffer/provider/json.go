@@ -11,9 +11,9 @@ import (
 // maxDepth is how deep filled looks. Deeper than that a value counts as content.
 const maxDepth = 16
 
-// view is b as a string without a copy. It is safe because a chunk is never written again once it
-// was cut, and because the scratch that it is used on lives until the view is done with. What
-// outlives the reading of a chunk is cloned.
+// view is b as a string without a copy. It is safe while the chunk is: a drain's for ever, a page's
+// until it is recycled; and because the scratch that it is used on lives until the view is done with.
+// What outlives the reading of a chunk is cloned.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // unview is s as bytes without a copy. They must not be written.

@@ -12,7 +12,7 @@ import (
 // ResponseObject returns the response object of OpenAI's Responses that a chunk in framing k carries,
 // byte for byte as the provider sent it, or nil where it carries none. Events that change the
 // response's status carry one, the terminal event the assembled one; a body that came in one piece is
-// one. The result may be a part of chunk and must not be written.
+// one. The result may be a part of chunk: it is good as long as chunk is, and must not be written.
 func ResponseObject(k frame.Kind, chunk []byte) []byte {
 	if k != frame.SSE {
 		return responseIn(view(chunk))

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"database/sql"
+	"fmt"
 	"sync"
 
 	"github.com/spool-dev/spool/buffer"
@@ -62,6 +64,26 @@ func (m *pageMemory) take() []byte {
 	row := m.row
 	m.bytes, m.row = m.bytes[:len(m.bytes)+len(row)], nil
 	return row
+}
+
+// scan adds the chunks of the row whose data was added last.
+func (m *pageMemory) scan(rows *sql.Rows, key *dataKey) error {
+	p, length := piece{data: m.take()}, 0
+	err := rows.Scan(&p.pos, &p.start, &p.sizes, &length, &p.cipher)
+	if err != nil {
+		return err
+	}
+	if length != len(p.data) {
+		return fmt.Errorf("at position %d: %d bytes, and %d were added", p.pos, length, len(p.data))
+	}
+	if p, err = p.open(key); err != nil {
+		return err
+	}
+	if n := len(m.chunks); n > 0 && p.pos != m.chunks[n-1].Pos+1 {
+		return fmt.Errorf("no chunk %d, but %d", m.chunks[n-1].Pos+1, p.pos)
+	}
+	m.chunks, err = p.unpack(m.chunks)
+	return err
 }
 
 // joined is the data of n chunks after the first ones; nil where it is not in one place.

@@ -16,13 +16,14 @@ const pageChunks = 8192
 
 const (
 	// The first row is the one that holds the position.
-	selectSegments = `SELECT pos, start, sizes, hold(?3, data), cipher FROM segments
+	selectSegments = `SELECT pos, start, sizes, keep(?3, data), cipher FROM segments
 		WHERE run = ?1 AND pos >= coalesce((SELECT max(pos) FROM segments WHERE run = ?1 AND pos <= ?2), 0) ORDER BY pos`
 	countArrivals    = `SELECT coalesce(sum(json_array_length(sizes)), 0), coalesce(sum(length(data)), 0) FROM arrivals WHERE run = ? AND pos >= ?`
-	selectArrivalsOf = `SELECT pos, start, sizes, hold(?3, data), cipher FROM arrivals WHERE run = ?1 AND pos >= ?2 ORDER BY id`
+	selectArrivalsOf = `SELECT pos, start, sizes, keep(?3, data), cipher FROM arrivals WHERE run = ?1 AND pos >= ?2 ORDER BY id`
 )
 
-// Read implements buffer.Store. The page's memory is shared with other readers.
+// Read implements buffer.Store. A page from memory is shared with other readers; one from the file is the caller's
+// until Recycle.
 func (s *Store) Read(ctx context.Context, id ulid.ULID, from int64, max int) (buffer.Page, error) {
 	if from < 0 {
 		return buffer.Page{}, fmt.Errorf("read position %d: they count from 0", from)
@@ -210,7 +211,7 @@ func (r reading) grown(ctx context.Context, row runRow, run buffer.Run, seen *vi
 		run.Head, run.Bytes = run.Head+chunks, run.Bytes+bytes
 		return run, nil, err
 	}
-	m := new(pageMemory) // it is kept
+	m := new(pageMemory) // not from the pool: these chunks are appended to the page, and nobody gives them back
 	err := r.pieces(ctx, row.key, r.q.arrivals, row.row, run.Head, m, func() bool { return true })
 	arrived := m.chunks
 	run.Head += int64(len(arrived))
@@ -269,8 +270,8 @@ func expected(run *buffer.Run, from int64, max int) (chunks, bytes int64) {
 
 // pieces reads rows from position from on until more says that it is enough, and adds what they hold to m.
 func (r reading) pieces(ctx context.Context, key *dataKey, query *sql.Stmt, run, from int64, m *pageMemory, more func() bool) error {
-	number := holding.begin(m)
-	defer holding.end(number)
+	number := beingRead.begin(m)
+	defer beingRead.end(number)
 	rows, err := r.tx.StmtContext(ctx, query).QueryContext(ctx, run, from, number)
 	if err != nil {
 		return err
@@ -282,26 +283,6 @@ func (r reading) pieces(ctx context.Context, key *dataKey, query *sql.Stmt, run,
 		}
 	}
 	return errors.Join(rows.Err(), rows.Close())
-}
-
-// scan adds the chunks of the row whose data was added last.
-func (m *pageMemory) scan(rows *sql.Rows, key *dataKey) error {
-	p, length := piece{data: m.take()}, 0
-	err := rows.Scan(&p.pos, &p.start, &p.sizes, &length, &p.cipher)
-	if err != nil {
-		return err
-	}
-	if length != len(p.data) {
-		return fmt.Errorf("at position %d: %d bytes, and %d were added", p.pos, length, len(p.data))
-	}
-	if p, err = p.open(key); err != nil {
-		return err
-	}
-	if n := len(m.chunks); n > 0 && p.pos != m.chunks[n-1].Pos+1 {
-		return fmt.Errorf("no chunk %d, but %d", m.chunks[n-1].Pos+1, p.pos)
-	}
-	m.chunks, err = p.unpack(m.chunks)
-	return err
 }
 
 func (r reading) attempts(ctx context.Context, row runRow) ([]buffer.Attempt, error) {

@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -150,6 +151,9 @@ func (v *env) readAll(id ulid.ULID, from int64, max int) (data []string) {
 	for {
 		page, err := v.s.Read(v.ctx(), id, from, max)
 		v.check(err)
+		if page.Joined != nil && !bytes.Equal(page.Joined, joined(page.Chunks)) {
+			v.Fatalf("page at %d: what is joined is not the data of its chunks", from)
+		}
 		size := 0
 		for _, c := range page.Chunks {
 			size += len(c.Data)
@@ -173,6 +177,13 @@ func (v *env) readAll(id ulid.ULID, from int64, max int) (data []string) {
 			v.Fatalf("empty page at %d of %d", from, page.Run.Head)
 		}
 	}
+}
+
+func joined(chunks []buffer.Chunk) (data []byte) {
+	for _, c := range chunks {
+		data = append(data, c.Data...)
+	}
+	return data
 }
 
 // wantTexts checks that the run holds exactly n chunks, as append writes them.

@@ -117,7 +117,11 @@ func (p *printer) stored(ctx context.Context, r reading, id runID, from int64) e
 			}
 			from = c.Pos + 1
 		}
-		if len(page.Chunks) == 0 || from == page.Run.Head {
+		some := len(page.Chunks) > 0
+		if page.Recycle != nil {
+			page.Recycle() // it is printed
+		}
+		if !some || from == page.Run.Head {
 			return p.end(howEnded(api.WireRun(page.Run, "", 0)))
 		}
 	}

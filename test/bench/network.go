@@ -73,6 +73,9 @@ func enclose(ctx context.Context, program string, args []string) error {
 		err = cmd.Start()
 	}
 	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		fmt.Fprintln(os.Stderr, "bench: no network of its own:", err)
 		return exitStatus(noNetwork)
 	}
