@@ -87,3 +87,11 @@ func TestEnclose_EndsTheProgramWithItsContext(t *testing.T) {
 		t.Errorf("got %v after %s", err, time.Since(began))
 	}
 }
+
+func TestEnclose_AContextThatHasEndedIsNoMissingNetwork(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := enclose(ctx, "true", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
