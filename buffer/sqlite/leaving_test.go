@@ -12,11 +12,7 @@ import (
 // A reader who leaves while a row is being read is gone then: it keeps no connection of the few, and no goroutine.
 func TestRead_LeavingInTheMiddleHangsNobody(t *testing.T) {
 	s := openHidden(t, t.TempDir())
-	log, r := started(t, s)
-	for range 3 {
-		must(t, log.Append(t.Context(), [][]byte{bytes.Repeat([]byte("x"), segmentBytes)}, buffer.Streaming, buffer.Closing{}))
-	}
-	must(t, log.Append(t.Context(), nil, buffer.Completed, buffer.Closing{}))
+	r := written(t, s, 'x', segmentBytes, 3) // a row each
 	left := make(chan error, readers+1)
 	for range readers + 1 {
 		go func() {
@@ -38,11 +34,7 @@ func TestRead_LeavingInTheMiddleHangsNobody(t *testing.T) {
 // What has been left reads nothing more: its memory can be another page's.
 func TestRead_LeavingGivesUpThePage(t *testing.T) {
 	s := openHidden(t, t.TempDir())
-	log, r := started(t, s)
-	for range 3 {
-		must(t, log.Append(t.Context(), [][]byte{bytes.Repeat([]byte("x"), segmentBytes)}, buffer.Streaming, buffer.Closing{}))
-	}
-	must(t, log.Append(t.Context(), nil, buffer.Completed, buffer.Closing{}))
+	r := written(t, s, 'x', segmentBytes, 3) // a row each
 	again := 0
 	for range 30 { // the pool may forget
 		m := takePageMemory(3, 3*segmentBytes)
