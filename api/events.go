@@ -199,9 +199,7 @@ func (e *eventStream) serve(ctx context.Context) {
 				return
 			}
 			e.tell(n)
-			if n.page.Recycle != nil {
-				n.page.Recycle() // it is in the blocks
-			}
+			n.page.GiveBack() // it is in the blocks
 			written = n.written
 		case at := <-quiet.C:
 			e.blocks.event("heartbeat", "", wire.Heartbeat{Time: at.UTC()})

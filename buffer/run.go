@@ -128,6 +128,13 @@ type Page struct {
 	Recycle func()
 }
 
+// GiveBack recycles the page where it can be. Neither it nor its chunks are used afterwards.
+func (p *Page) GiveBack() {
+	if p.Recycle != nil {
+		p.Recycle()
+	}
+}
+
 // Next is the position after the page's last chunk, given the position that the page was read from.
 func (p Page) Next(from int64) int64 { return from + int64(len(p.Chunks)) }
 

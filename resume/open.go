@@ -123,9 +123,7 @@ func seekByte(ctx context.Context, log tail.Log, run *buffer.Run, b int64) (from
 		}
 		end := page.Chunks[0].End
 		size := int64(len(page.Chunks[0].Data))
-		if page.Recycle != nil {
-			page.Recycle()
-		}
+		page.GiveBack()
 		if end > b {
 			begin = end - size
 			return true

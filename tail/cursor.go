@@ -53,9 +53,7 @@ func (c *Cursor) Bound(pages *Pages) { c.pages = pages }
 
 // Close gives up the page, and the bytes of its chunks. The cursor can be used again.
 func (c *Cursor) Close() {
-	if c.page.Recycle != nil {
-		c.page.Recycle()
-	}
+	c.page.GiveBack()
 	c.page.Chunks, c.page.Joined, c.page.Recycle = nil, nil, nil
 	if c.held > 0 {
 		c.pages.give(c.held)

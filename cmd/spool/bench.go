@@ -182,9 +182,7 @@ func replay(ctx context.Context, s *sqlite.Store, id ulid.ULID, d time.Duration)
 			bytes += int64(len(c.Data))
 			from = c.Pos + 1
 		}
-		if page.Recycle != nil {
-			page.Recycle() // as a reader does that has written it
-		}
+		page.GiveBack() // as a reader does that has written it
 		if from == page.Run.Head {
 			from = 0
 		}

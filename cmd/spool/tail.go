@@ -118,9 +118,7 @@ func (p *printer) stored(ctx context.Context, r reading, id runID, from int64) e
 			from = c.Pos + 1
 		}
 		some := len(page.Chunks) > 0
-		if page.Recycle != nil {
-			page.Recycle() // it is printed
-		}
+		page.GiveBack() // it is printed
 		if !some || from == page.Run.Head {
 			return p.end(howEnded(api.WireRun(page.Run, "", 0)))
 		}
