@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"syscall"
 
@@ -30,6 +31,13 @@ func newNetwork() *syscall.SysProcAttr {
 
 // settleNetwork makes a new network namespace usable, and its receive buffers small.
 func settleNetwork() error {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	if len(interfaces) > 1 { // a variable that somebody has set must not change the machine
+		return fmt.Errorf("network: %d interfaces, which is not a new one", len(interfaces))
+	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("network: %w", err)

@@ -54,6 +54,22 @@ func inOwnNetwork(t *testing.T) {
 	}
 }
 
+func TestNetwork_OfTheMachineIsLeftAlone(t *testing.T) {
+	before, err := os.ReadFile(receiveFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if interfaces, err := net.Interfaces(); err != nil || len(interfaces) < 2 {
+		t.Skipf("this machine has nothing but its loopback: %v", err)
+	}
+	if settleNetwork() == nil {
+		t.Error("the machine's network was settled")
+	}
+	if after, err := os.ReadFile(receiveFile); err != nil || string(after) != string(before) {
+		t.Errorf("receive buffers were %q and are %q (%v)", before, after, err)
+	}
+}
+
 func TestEnclose_PassesOnHowTheProgramEnded(t *testing.T) {
 	if errors.Is(enclose(t.Context(), "true", nil), exitStatus(noNetwork)) {
 		t.Skip("this machine permits no namespaces, and the bench says so")
