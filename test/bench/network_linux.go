@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -31,12 +32,12 @@ func newNetwork() *syscall.SysProcAttr {
 
 // settleNetwork makes a new network namespace usable, and its receive buffers small.
 func settleNetwork() error {
-	interfaces, err := net.Interfaces()
+	inUse, err := interfacesInUse()
 	if err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
-	if len(interfaces) > 1 { // a variable that somebody has set must not change the machine
-		return fmt.Errorf("network: %d interfaces, which is not a new one", len(interfaces))
+	if len(inUse) > 0 { // a variable that somebody has set must not change the machine
+		return fmt.Errorf("network: %s is in use, so it is no new one", inUse[0].Name)
 	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -55,4 +56,12 @@ func settleNetwork() error {
 		return fmt.Errorf("network: %w", err)
 	}
 	return nil
+}
+
+// interfacesInUse are those that are up, but for the loopback. A new namespace may have some that are not.
+func interfacesInUse() ([]net.Interface, error) {
+	all, err := net.Interfaces()
+	return slices.DeleteFunc(all, func(i net.Interface) bool {
+		return i.Flags&net.FlagUp == 0 || i.Flags&net.FlagLoopback != 0
+	}), err
 }

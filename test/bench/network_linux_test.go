@@ -44,9 +44,8 @@ func inOwnNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	interfaces, err := net.Interfaces()
-	if err != nil || len(interfaces) != 1 {
-		t.Errorf("interfaces %v (%v), want lo alone", interfaces, err)
+	if inUse, err := interfacesInUse(); err != nil || len(inUse) > 0 {
+		t.Errorf("interfaces %v (%v), want lo alone", inUse, err)
 	}
 	sizes, err := os.ReadFile(receiveFile)
 	if have := strings.Join(strings.Fields(string(sizes)), " "); err != nil || have != receiveSizes {
@@ -59,7 +58,7 @@ func TestNetwork_OfTheMachineIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if interfaces, err := net.Interfaces(); err != nil || len(interfaces) < 2 {
+	if inUse, err := interfacesInUse(); err != nil || len(inUse) == 0 {
 		t.Skipf("this machine has nothing but its loopback: %v", err)
 	}
 	if settleNetwork() == nil {
